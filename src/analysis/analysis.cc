@@ -484,6 +484,10 @@ std::vector<UnfinishedProcess> unfinished_processes(const ProgramEnds& ends, con
 
 void add_program_ends(ProgramEnds ends, const Tables& tables, Analysis* analysis) {
   ends.unfinished = unfinished_processes(ends, tables, *analysis);
+  for (UncaughtError& error : ends.uncaught) {
+    const auto process = std::ranges::find(tables.processes, error.pid, &Process::pid);
+    if (process != tables.processes.end()) error.rank = process->rank;
+  }
   if (!ends.failure.empty()) {
     analysis->score = {.value = std::nullopt, .reason = ends.failure, .parts = {}};
     for (DeviceAnalysis& device : analysis->devices) device.score = analysis->score;

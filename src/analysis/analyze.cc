@@ -140,9 +140,10 @@ struct Beside {
       for (std::string& left_out : analysis->machine->left_out)
         problems.push_back(std::move(left_out));
     }
-    add_program_ends(read_program_ends(input.paths()), tables, analysis);
+    ProgramEnds ends = read_program_ends(input.paths());
+    if (input.is_anonymous()) take_names_away(&ends);
+    add_program_ends(std::move(ends), tables, analysis);
     analysis->unread_holders = std::move(unread);
-    if (input.is_anonymous()) take_names_away(&analysis->ends);
     for (std::string& problem : problems) {
       // Names of files have those of hosts in them.
       if (input.is_anonymous()) problem = "reason withheld: it may contain names";

@@ -63,6 +63,11 @@ ProgramEnds ends_of(const RunOutcome& outcome) {
     if (auto one = read_oom_dump(outcome.folder + "/oom_dumps/" + name))
       ends.refused.push_back(std::move(*one));
   }
+  for (const std::string& name : outcome.uncaught) {
+    if (auto one = read_uncaught_error(outcome.folder + '/' + name))
+      ends.uncaught.push_back(std::move(*one));
+  }
+  find_failure(&ends);
   return ends;
 }
 

@@ -146,7 +146,7 @@ Result<bool> is_recording_folder(const std::string& folder) {
 std::vector<std::string> files_of_recording(const std::string& folder) {
   return names_in(folder, [](std::string_view name) {
     return is_ours(name) || name == "oom_dumps" || name.starts_with("holders.") ||
-           name.starts_with("operations.");
+           name.starts_with("operations.") || name.starts_with("uncaught.");
   });
 }
 
@@ -159,6 +159,13 @@ std::vector<std::string> recorded_files(const std::string& folder) {
 std::vector<std::string> oom_bundles(const std::string& folder) {
   auto names = names_in(folder + "/oom_dumps",
                         [](std::string_view name) { return name.starts_with("oom_dump_"); });
+  std::ranges::sort(names);
+  return names;
+}
+
+std::vector<std::string> uncaught_errors(const std::string& folder) {
+  auto names =
+      names_in(folder, [](std::string_view name) { return name.starts_with("uncaught."); });
   std::ranges::sort(names);
   return names;
 }

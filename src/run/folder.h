@@ -34,4 +34,7 @@ std::vector<std::string> recorded_files(const std::string& folder);
 /// Names of what processes that ran out of memory left in the folder's "oom_dumps", sorted.
 std::vector<std::string> oom_bundles(const std::string& folder);
 
+/// Names of the notes of exceptions that ended processes, sorted.
+std::vector<std::string> uncaught_errors(const std::string& folder);
+
 }  // namespace gpumemprof

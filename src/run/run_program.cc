@@ -332,6 +332,7 @@ Result<RunOutcome> run_program(const RunOptions& options) {
   if (!plan->driver_failure.empty()) outcome.warnings.push_back(plan->driver_failure);
   FolderSealer sealer(plan->folder, {.max_disk_bytes = events_limit(options.max_disk_bytes)});
   const std::vector<std::string> older = oom_bundles(plan->folder);
+  const std::vector<std::string> older_errors = uncaught_errors(plan->folder);
   if (auto ran = run_and_watch(&*plan, &sealer, &outcome); !ran)
     return std::unexpected(ran.error());
   note_failure(sealer.finish(options.on_finishing), &outcome);
@@ -339,6 +340,8 @@ Result<RunOutcome> run_program(const RunOptions& options) {
   outcome.recorded = recorded_by_this_run(*plan);
   std::ranges::set_difference(oom_bundles(plan->folder), older,
                               std::back_inserter(outcome.oom_bundles));
+  std::ranges::set_difference(uncaught_errors(plan->folder), older_errors,
+                              std::back_inserter(outcome.uncaught));
   leave_no_empty_folder(options, *plan, &outcome);
   return outcome;
 }

@@ -42,6 +42,7 @@ struct RunOutcome {
   bool is_any_alive = false;       ///< a descendant outlives the program, and may record
   std::vector<NotRecorded> not_recorded;
   std::vector<std::string> oom_bundles;  ///< names of those that this run left
+  std::vector<std::string> uncaught;     ///< names of the exceptions' notes that it left
   std::vector<std::string> warnings;     ///< what failed on our side; never the program's concern
 };
 

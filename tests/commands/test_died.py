@@ -115,6 +115,68 @@ def test_the_end_of_a_program_is_said(tmp_path, light, ends, said):
     assert [(run["exit_code"], run["signal"]) for run in end["runs"]] == [(3 if "3" in ends else 0 if "(0)" in ends else None, "SIGKILL" if "9" in ends else None)]
 
 
+RAISES = """
+import multiprocessing, sys, threading, torch
+
+class Odd(ValueError):
+    def __str__(self):
+        print("code of the program ran")
+        return "never"
+
+def worker():
+    kept = torch.ones(1000)
+    raise Odd("bad batch\\nsecond line")
+
+def in_a_thread():
+    raise KeyError("of a thread")
+
+kept = torch.ones(1000)
+thread = threading.Thread(target=in_a_thread)
+thread.start()
+thread.join()
+if sys.argv[1] == "process":
+    process = multiprocessing.get_context("fork").Process(target=worker)
+    process.start()
+    process.join()
+    raise RuntimeError("a worker failed")
+if sys.argv[1] == "main":
+    worker()
+"""
+
+
+@pytest.mark.parametrize("where, line", [("main", "worker"), ("process", "worker"), ("none", None)])
+def test_an_exception_that_ended_the_program_is_said_with_its_line(tmp_path, where, line):
+    program = tmp_path / "raises.py"
+    program.write_text(RAISES)
+    done = harness.record(tmp_path / "r", [harness.PYTHON, program, where])
+    plain = subprocess.run([harness.PYTHON, program, where], capture_output=True, timeout=120)
+    assert (done.rc, done.stdout) == (plain.returncode, plain.stdout)
+    end = harness.analysis(done.folder)["end"]
+    if line is None:  # an exception that a thread did not catch ended no program
+        assert done.rc == 0 and end["failure"] is None and end["uncaught"] == []
+        return
+    first = [done.stderr.decode().split("gpumemprof: ", 1)[1].splitlines()[0], first_line("analyze", done.folder), first_line("advise", done.folder)]
+    assert all(one.startswith("Odd ended the program at ") and one.endswith("raises.py:11 worker: bad batch.") for one in first), first
+    assert end["failure"] == "Odd ended the program"
+    kinds = [(one["kind"], one["message"], one["stack"][0].split("/")[-1]) for one in end["uncaught"]]
+    assert kinds[0] == ("Odd", "bad batch", "raises.py:11 worker")
+    assert kinds[1:] == ([("RuntimeError", "a worker failed", "raises.py:24 <module>")] if where == "process" else [])
+    hidden = command("analyze", done.folder, "--anonymize", "--format", "json").ok().stdout.decode()
+    assert json.loads(hidden)["end"]["failure"] == "an exception ended the program" and "bad batch" not in hidden and "Odd" not in hidden
+
+
+def test_a_note_of_an_exception_may_hold_anything(tmp_path, light):
+    code = "from light import Block\nblock = Block(5000)\nimport os\nos._exit(3)"
+    done = harness.record(tmp_path / "r", [harness.PYTHON, "-c", code], env=light.env | {"PYTHONPATH": str(harness.PROGRAMS)})
+    note = done.folder / "uncaught.1.2.json"
+    for text in ("", "[]", "{", '{"kind": 3}', '{"kind": ""}', "\0" * 100, '{"kind": ["a"]}'):
+        note.write_text(text)
+        assert first_line("analyze", done.folder) == "The program ended with exit code 3.", text
+    note.write_text(json.dumps({"kind": "E\33[31m", "message": "m\nn\33]0;t\7", "stack": [1, None, "no colon", "a:b:c\n d"], "time_ns": -1, "pid": "x"}))
+    out = command("analyze", done.folder).ok().stdout
+    assert b"\33" not in out and out.startswith(b"E") and out.splitlines()[0].endswith(b"."), out[:200]
+
+
 def test_a_message_of_the_kernel_is_explained():
     text = b"Out of memory: Killed process 12 (python) total-vm:9kB, anon-rss:2097152kB, file-rss:0kB\n"
     done = subprocess.run([harness.COMMAND, "explain-oom", "-"], input=text, capture_output=True, timeout=60)

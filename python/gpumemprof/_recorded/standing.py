@@ -42,10 +42,15 @@ class Growth:
 def _on_uncaught(error: BaseException, where: str) -> None:
     """The program is ending with an error of its own: what fails here stays here."""
     try:
+        folder = recording_folder.recording_folder()
         if oom_reason(error) is not None:
             from .._oom.recorder import standing_recorder
 
             standing_recorder().look_at(error, where)
+        elif folder is not None and issubclass(type(error), Exception):
+            from .uncaught import note
+
+            note(error, folder)
     except Exception:
         pass
 
@@ -53,7 +58,9 @@ def _on_uncaught(error: BaseException, where: str) -> None:
 def _in_main_or_thread(error: BaseException, thread: Any) -> None:
     """`thread`: None for the main one."""
     where = "uncaught"
-    if thread is not None and oom_reason(error) is not None:  # else its name is not looked for
+    if thread is not None:
+        if oom_reason(error) is None:  # it ends its thread alone
+            return
         from threading import Thread
 
         name = vars(Thread)["name"].__get__(thread) if issubclass(type(thread), Thread) else "of unknown name"

@@ -95,6 +95,8 @@ std::string failure_of(const ProgramEnds& ends) {
     if (was_killed_by_the_kernel(run))
       return "the kernel's OOM killer ended the program";
     if (!run.signal.empty() && run.signal != "SIGINT") return run.signal + " ended the program";
+    if (run.exit_code.value_or(0) != 0 && !ends.uncaught.empty())
+      return ends.uncaught.front().kind + " ended the program";
     if (run.exit_code.value_or(0) != 0)
       return "the program ended with exit code " + std::to_string(*run.exit_code);
   }
@@ -114,6 +116,28 @@ void take_names_away(ProgramEnds* ends) {
     refused.folder.clear(), refused.message.clear(), refused.stack.clear();
     for (HolderAtRefusal& holder : refused.holders) holder.stack.clear();
   }
+  for (UncaughtError& error : ends->uncaught)
+    error.kind = "an exception", error.message.clear(), error.stack.clear();
+  find_failure(ends);
+}
+
+Result<UncaughtError> read_uncaught_error(const std::string& path) {
+  auto text = read_small_file(path, kMostBytes);
+  if (!text) return std::unexpected(text.error());
+  const Json error = Json::parse(*text, nullptr, false);
+  if (!error.is_object() || text_field(error, "kind").empty())
+    return fail(ErrorCode::kBadInput, path + ": is not the note of an exception");
+  return UncaughtError{.pid = number_field(error, "pid").value_or(0),
+                       .time_ns = number_field(error, "time_ns").value_or(0),
+                       .rank = std::nullopt,
+                       .kind = text_field(error, "kind"),
+                       .message = text_field(error, "message"),
+                       .stack = texts_field(error, "stack", kMostFrames)};
+}
+
+void find_failure(ProgramEnds* ends) {
+  std::ranges::stable_sort(ends->uncaught, {}, &UncaughtError::time_ns);
+  ends->failure = failure_of(*ends);
 }
 
 Result<RefusedRequest> read_oom_dump(const std::string& folder) {
@@ -155,12 +179,16 @@ ProgramEnds read_program_ends(const std::vector<std::string>& paths) {
       if (auto run = run_of(read_json_object(path + '/' + name, kMostBytes)))
         ends.runs.push_back(std::move(*run));
     }
+    for (const std::string& name : names_in(path, "uncaught.", kMostFiles)) {
+      if (auto one = read_uncaught_error(path + '/' + name))
+        ends.uncaught.push_back(std::move(*one));
+    }
     const std::string dumps = path + "/oom_dumps";
     for (const std::string& name : names_in(dumps, "oom_dump_", kMostDumps)) {
       if (auto one = read_oom_dump(dumps + '/' + name)) ends.refused.push_back(std::move(*one));
     }
   }
-  ends.failure = failure_of(ends);
+  find_failure(&ends);
   return ends;
 }
 

@@ -35,6 +35,15 @@ struct RefusedRequest {
   std::optional<uint64_t> address_space_bytes, address_space_limit_bytes, host_free_bytes;
 };
 
+/// An exception that ended a process, other than one of those.
+struct UncaughtError {
+  uint64_t pid = 0;
+  uint64_t time_ns = 0;          ///< CLOCK_MONOTONIC
+  std::optional<uint32_t> rank;  ///< of the process, if it recorded
+  std::string kind, message;     ///< "torch.AcceleratorError"; message: its first line
+  std::vector<std::string> stack;  ///< "FILE:LINE FUNCTION", innermost first
+};
+
 /// One run. A program that is running, or whose `run` was killed, has neither code nor signal.
 struct ProgramEnd {
   std::string command;
@@ -63,6 +72,7 @@ struct ProgramEnds {
   std::vector<ProgramEnd> runs;
   std::vector<UnfinishedProcess> unfinished;  ///< in the order of their last events
   std::vector<RefusedRequest> refused;
+  std::vector<UncaughtError> uncaught;  ///< the first one first
   /// How the first program that did not end by itself with 0 ended; empty where all did or none is
   /// known to have. "the program ran out of memory", "SIGKILL ended the program".
   std::string failure;
@@ -74,6 +84,11 @@ ProgramEnds read_program_ends(const std::vector<std::string>& paths);
 /// One dump of an out-of-memory error, as `run` and OOMFlightRecorder write them.
 /// Errors: kNotFound, kBadInput, one line.
 Result<RefusedRequest> read_oom_dump(const std::string& folder);
+/// One uncaught.PID.START.json, as a recorded process writes it.
+/// Errors: kNotFound, kBadInput, one line.
+Result<UncaughtError> read_uncaught_error(const std::string& path);
+/// Reads what the ends that are there say of the program's failure.
+void find_failure(ProgramEnds* ends);
 /// What is left are numbers and the kinds of devices.
 void take_names_away(ProgramEnds* ends);
 

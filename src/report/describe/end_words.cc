@@ -68,6 +68,16 @@ std::string name_of(const UnfinishedProcess& one) {
   return process_label({.pid = one.pid, .command = one.command});
 }
 
+/// "ValueError ended rank 1 at train.py:9 step: bad batch"
+std::string error_sentence(const UncaughtError& error, std::string_view working_folder) {
+  std::string text = printable(error.kind) + " ended " +
+                     (error.rank ? fmt::format("rank {}", *error.rank) : "the program");
+  if (const std::string_view at = headline(error.stack); !at.empty())
+    text += " at " + shown(at, working_folder);
+  if (!error.message.empty()) text += ": " + printable(error.message);
+  return capitalized(text) + (text.ends_with('.') ? "" : ".");
+}
+
 /// "Rank 0 (process 41) and rank 1 (process 42) were killed or still run."
 std::string unfinished_sentence(const std::vector<UnfinishedProcess>& all) {
   constexpr size_t kMostNamed = 4;
@@ -151,8 +161,11 @@ std::vector<std::string> end_sentences(const ProgramEnds& ends, std::string_view
         line +=
             " The kernel sends it when the host or the container is out of memory; users can, too.";
     } else if (run.exit_code.value_or(0) != 0) {
-      line =
-          fmt::format("The program ended with exit code {}.", *run.exit_code) + others_killed(run);
+      // What else was raised in a job came of the first.
+      const bool is_told = lines.empty() && !ends.uncaught.empty();
+      line = is_told ? error_sentence(ends.uncaught.front(), working_folder)
+                     : fmt::format("The program ended with exit code {}.", *run.exit_code);
+      line += others_killed(run);
     }
     if (!line.empty()) lines.push_back(std::move(line));
   }

@@ -44,6 +44,14 @@ Json ends_json(const ProgramEnds& ends) {
                     {"memory_limit_bytes", or_null(run.memory_limit_bytes)}});
   }
   for (const RefusedRequest& one : ends.refused) refused.push_back(refusal_json(one));
+  Json uncaught = Json::array();
+  for (const UncaughtError& one : ends.uncaught) {
+    uncaught.push_back({{"pid", one.pid},
+                        {"rank", or_null(one.rank)},
+                        {"kind", one.kind},
+                        {"message", one.message},
+                        {"stack", one.stack}});
+  }
   Json unfinished = Json::array();
   for (const UnfinishedProcess& one : ends.unfinished) {
     unfinished.push_back({{"pid", one.pid},
@@ -54,6 +62,7 @@ Json ends_json(const ProgramEnds& ends) {
   return {{"failure", text_or_null(ends.failure)},
           {"runs", runs},
           {"unfinished", unfinished},
+          {"uncaught", uncaught},
           {"refused", refused}};
 }
 
