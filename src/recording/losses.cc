@@ -122,7 +122,11 @@ std::string describe_python(const FileState& state) {
          std::to_string(v & 255);
 }
 
-void add_unrecorded_processes(const std::string& folder, Loss* loss) {
+namespace {
+
+/// see(name, value) of each meta.json of a folder; value is discarded if it cannot be read.
+template <class See>
+void each_meta(const std::string& folder, const See& see) {
   std::vector<std::string> names;
   DIR* dir = opendir(folder.c_str());
   if (!dir) return;
@@ -135,15 +139,30 @@ void add_unrecorded_processes(const std::string& folder, Loss* loss) {
   for (const std::string& name : names) {
     auto text = read_small_file(folder + '/' + name, kMostMetaBytes);
     if (text && text->empty()) continue;  // claimed by a `run` that has not written it yet
-    Json meta = text ? Json::parse(*text, nullptr, false) : Json(Json::value_t::discarded);
+    see(name, text ? Json::parse(*text, nullptr, false) : Json(Json::value_t::discarded));
+  }
+}
+
+}  // namespace
+
+void add_unrecorded_processes(const std::string& folder, Loss* loss) {
+  each_meta(folder, [&](const std::string& name, const Json& meta) {
     if (!meta.is_object()) {
       loss->add(0, 0, name + " cannot be read: what `run` noted about other processes is unknown");
-      continue;
+      return;
     }
     auto list = meta.find("not_recorded");
-    if (list == meta.end() || !list->is_array()) continue;
+    if (list == meta.end() || !list->is_array()) return;
     for (size_t i = 0; i < list->size() && i < kMostReasons; ++i) add_one((*list)[i], loss);
-  }
+  });
+}
+
+bool has_unended_run(const std::string& folder) {
+  bool found = false;
+  each_meta(folder, [&](const std::string&, const Json& meta) {
+    found = found || (meta.is_object() && meta.contains("run_pid") && !meta.contains("exit"));
+  });
+  return found;
 }
 
 }  // namespace gpumemprof

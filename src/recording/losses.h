@@ -20,4 +20,7 @@ std::string describe_python(const format::FileState& state);
 /// that is not JSON, or larger than 16 MiB, adds one reason that says so; a missing file adds none.
 void add_unrecorded_processes(const std::string& folder, Loss* loss);
 
+/// Whether a `run` into the folder has not noted its program's end: it runs, or was killed.
+bool has_unended_run(const std::string& folder);
+
 }  // namespace gpumemprof

@@ -38,6 +38,9 @@ Status add_folder(const std::string& folder, Paths* paths) {
   if (paths->files.size() > kMostRecordings)
     return fail(ErrorCode::kBadInput, folder + ": too many files");
   if (paths->files.size() > before) return {};
+  if (has_unended_run(folder))
+    return fail(ErrorCode::kNotFound,
+                folder + ": no event yet: its program runs, or was killed, and has allocated nothing");
   Loss why;
   add_unrecorded_processes(folder, &why);
   std::string reason = why.reasons.empty() ? "" : ": " + why.reasons[0].reason;

@@ -170,3 +170,16 @@ def test_a_machine_may_be_called_anything_and_all_files_call_it_the_same(tmp_pat
     names = sorted(path.name for path in (tmp_path / "r").iterdir())
     assert "meta.json" in names and any(name.endswith(".gmp") for name in names)
     assert [name for name in names if not name.startswith(("a_b___.", "meta.json"))] == []
+
+
+def test_before_its_first_event_a_run_has_no_event_yet(tmp_path):
+    folder = tmp_path / "r"
+    run = subprocess.Popen([harness.COMMAND, "run", "-q", "-o", folder, "--", harness.PYTHON, "-c", "import time; print(1, flush=True); time.sleep(60)"], stdout=subprocess.PIPE)
+    assert run.stdout.readline() == b"1\n"
+    told = harness.execute([harness.COMMAND, "analyze", folder])
+    run.terminate()
+    run.wait()
+    run.stdout.close()
+    assert (told.rc, told.stderr.decode()) == (2, f"gpumemprof: {folder}: no event yet: its program runs, or was killed, and has allocated nothing\n")
+    ended = harness.execute([harness.COMMAND, "analyze", folder])
+    assert (ended.rc, ended.stderr.decode()) == (2, f"gpumemprof: {folder}: nothing was recorded here (no .gmp file)\n")
