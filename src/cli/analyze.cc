@@ -30,7 +30,7 @@ std::string render(const Analysis& analysis, const Tables& tables,
   if (format == "json") return json_report(analysis, tables, 1, advice);
   return text_report(analysis, tables,
                      {.color = report_color(arguments.color, arguments.output),
-                      .shows_source = !arguments.anonymize,
+                      .shows_source = !arguments.anonymize && !arguments.no_source,
                       .full_stacks = arguments.full_stacks,
                       .working_folder = working_folder()});
 }
@@ -83,7 +83,8 @@ Result<Shown> show(const Analysis& analysis, const Tables& tables,
   if (arguments.optimize || !arguments.report_path.empty())
     shown.plain =
         text_report(analysis, tables,
-                    {.shows_source = !arguments.anonymize, .working_folder = working_folder()});
+                    {.shows_source = !arguments.anonymize && !arguments.no_source,
+                     .working_folder = working_folder()});
   if (!arguments.fail_on.empty()) {
     const auto conditions = parse_fail_conditions(arguments.fail_on);  // checked before
     if (conditions) shown.failures = failures(*conditions, analysis, tables);
@@ -275,6 +276,8 @@ void add_analyze_command(CLI::App& app, CommandContext& context) {
                     "recordings: replace names of files, functions, hosts and commands, except "
                     "those of public packages");
   command->add_flag("--no-seal", arguments->no_seal, "do not compress the files of the recording");
+  command->add_flag("--no-source", arguments->no_source,
+                    "text: do not read source files to show the text of lines");
   command
       ->add_option("--fail-on", arguments->fail_on,
                    "exit with 3 if a condition holds: a kind of finding such as leak, or "

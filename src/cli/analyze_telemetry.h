@@ -22,6 +22,7 @@ struct AnalyzeArguments {
   bool full_stacks = false;
   bool no_seal = false;
   bool anonymize = false;
+  bool no_source = false;
   bool visualization = false;
   std::string report_path;    ///< also write the analysis and the advice there; tfmemprof's
   bool detect_leaks = false;  ///< tfmemprof's; they always are

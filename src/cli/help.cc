@@ -15,7 +15,7 @@ struct CommandHelp {
   std::array<std::string_view, 2> examples;  // without the tool's name
 };
 
-constexpr std::array<CommandHelp, 21> kCommands = {{
+constexpr std::array<CommandHelp, 22> kCommands = {{
     {"run",
      "Record",
      "[OPTIONS] -- COMMAND [ARGUMENTS...]",
@@ -42,6 +42,7 @@ constexpr std::array<CommandHelp, 21> kCommands = {{
      "[OPTIONS] PATH... [QUERY]",
      {"sql slow \"SELECT * FROM peak_by_line LIMIT 10\"",
       "sql before after \"SELECT * FROM grew('before', 'after')\" --format csv"}},
+    {"mcp", "Understand", "[OPTIONS] [FOLDER...]", {"mcp", "mcp recordings --memory 8GiB"}},
     {"explain-oom",
      "Understand",
      "[OPTIONS] [FILE]",

@@ -1,0 +1,49 @@
+"""`python -m gpumemprof._children.mcp OPTIONS -- FOLDER…`, the options as JSON: serves; the exit code of the command."""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+
+from ..told import EXIT_BAD_INPUT, EXIT_OK, end_now, say
+from .folders import Folders, Refused
+
+
+def _run(words: list[str]) -> int:
+    options, folders = json.loads(words[0]), words[2:]
+    try:
+        import anyio
+        import mcp.server.lowlevel  # noqa: F401: the package may be another one of that name
+    except ImportError:
+        return say('the mcp package is required: install it with `pip install "gpumemprof[mcp]"`', EXIT_BAD_INPUT)
+    from .running import Runner
+    from .server import serve
+    from .tools import Toolbox
+
+    try:
+        box = Toolbox(
+            Folders(folders), Runner(options["command"], memory=options["memory"], timeout_s=options["timeout_s"])
+        )
+    except Refused as refused:
+        return say(str(refused), EXIT_BAD_INPUT)
+    _limit(int(options["memory_bytes"]))
+    if sys.stdin.isatty():
+        say("waiting for a client of the Model Context Protocol on standard input; Ctrl-C ends it")
+    anyio.run(serve, box)
+    return EXIT_OK
+
+
+def _limit(memory_bytes: int) -> None:
+    """Of address space; what is started inherits it."""
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    most = memory_bytes if hard == resource.RLIM_INFINITY else min(memory_bytes, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+
+def main(words: list[str]) -> None:
+    end_now(lambda: _run(words))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
