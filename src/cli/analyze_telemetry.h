@@ -7,6 +7,7 @@
 
 #include "analysis/advice/tensorflow_advice.h"
 #include "analysis/analysis.h"
+#include "cli/cost_arguments.h"
 
 namespace gpumemprof {
 
@@ -19,6 +20,8 @@ struct AnalyzeArguments {
   double sensitivity = 0.05;
   std::string fail_on;   ///< conditions, as parse_fail_conditions() takes them
   std::string capacity;  ///< a size, for when a leak reaches it
+  CostArguments prices;
+  std::optional<CostOptions> cost;  ///< as read from them
   bool full_stacks = false;
   bool no_seal = false;
   bool anonymize = false;

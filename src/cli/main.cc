@@ -52,6 +52,7 @@ int run_command_line(int argc, char** argv) {
   add_track_command(app, context);
   add_info_command(app, context);
   add_diagnose_command(app, context);
+  add_runs_command(app, context);
   add_export_command(app, context);
   add_seal_command(app, context);
   add_completion_command(app);

@@ -61,7 +61,7 @@ def test_holders_are_the_program_s_own_sizes(folder):
     by_line, at_end = talk(use, folder)
     lines = by_line.body.splitlines()
     assert lines[1].endswith("before.py:3 <module> 7000001") and lines[2].endswith("before.py:4 <module> 2000003"), by_line.text
-    assert "live end, by stack" in at_end.body
+    assert "live at end, by stack" in at_end.body
 
 
 def test_sql_asks_the_same_figures(folder):

@@ -86,15 +86,19 @@ async def _open(box: Toolbox, arguments: dict[str, Any]) -> str:
     if not path:
         lines = [f"{one.kind}  {one.size_bytes} bytes  {plain(one.path)}" for one in box.folders.entries()]
         return "\n".join([f"Below {box.folders.named()}:", *(lines or ["nothing"])])
-    said = json.loads(await box.ask("analyze", [path], ["--format=json", "--no-seal"]))
+    report = await box.ask("analyze", [path], ["--format=json", "--no-seal"])
+    try:
+        said = json.JSONDecoder().raw_decode(report)[0]  # a note may follow
+    except ValueError:  # longer than the runner keeps
+        return "a run with a long report: ask summary"
     if "source" not in said or "devices" not in said:
         return "no events: summary has what these samples say, explain_oom what a log says"
     source, lost = said["source"], said["lost"]
     lines = [f"{source['kind']} of {source['bytes']} bytes with {source['events']} events"]
     lines.append("nothing was lost" if not lost["events"] and not lost["reasons"] else f"lost: {plain(json.dumps(lost))}")
     for process in said["processes"]:
-        lines.append(f"process {process['pid']} on {plain(process['host'] or 'an unknown host')}, rank {process['rank']}: "
-                     f"{plain(process['command'] or 'command unknown')}")  # fmt: skip
+        lines.append(f"process {process['pid']} on {plain(process['host'] or 'an unknown host')}, "
+                     f"{'' if process['rank'] is None else 'rank %d, ' % process['rank']}{plain(process['command'] or 'command unknown')}")  # fmt: skip
     for device in said["devices"]:
         lines.append(f"{plain(device['device'])} of process {device['process']}: peak "
                      f"{device['peak']['requested_bytes'] or device['peak']['allocated_bytes']} bytes")  # fmt: skip
@@ -114,7 +118,7 @@ async def _holders(box: Toolbox, arguments: dict[str, Any]) -> str:
     by = arguments.get("by", "line")
     rows = await box.ask("export", [arguments["path"]],
                          ["--to=folded", "--no-seal", f"--by={by}", *_options(arguments, "at", "device")])  # fmt: skip
-    return f"live {arguments.get('at') or 'at the peak'}, by {by}, the largest first; the last word is bytes\n{rows}"
+    return f"live at {arguments.get('at') or 'peak'}, by {by}, the largest first; the last word is bytes\n{rows}"
 
 
 async def _diff(box: Toolbox, arguments: dict[str, Any]) -> str:
