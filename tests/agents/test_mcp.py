@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import time
 
@@ -12,6 +13,8 @@ import pytest
 from speaking import FIXTURES, run, talk
 
 NAMES = ["open", "summary", "holders", "diff", "whatif", "explain_oom", "estimate", "sql"]
+HELLO = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+    "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "0"}}}
 # Line 3 holds 7,000,001 bytes at the peak, line 4 another 2,000,003.
 PROGRAM = """import torch
 
@@ -98,6 +101,15 @@ def test_open_lists_and_says_what_a_path_is(folder):
         return (await speaker.ask("open")).ok().body, (await speaker.ask("open", path="before")).ok().body
 
     listed, one = talk(use, folder)
+    run(["export", folder / "before", "--to", "parquet", "-o", folder / "lake"]).ok()
+
+    async def look(speaker):
+        rows = await speaker.ask("sql", paths=["lake"], query="SELECT run FROM runs")
+        return (await speaker.ask("open", path="lake")).ok().body, rows.ok().body, (await speaker.ask("open")).ok().body
+
+    lake, rows, listed_again = talk(look, folder)
+    assert lake == "a lake: ask sql; its runs:\nbefore" and rows == "run\nbefore"
+    assert "run of a lake  " in listed_again and str(folder / "lake" / "before") in listed_again
     assert f"recording  {sum(file.stat().st_size for file in (folder / 'before').iterdir())} bytes  {folder / 'before'}" in listed
     assert str(folder / "snapshot.pickle") in listed
     report = json.loads(command("analyze", folder / "before", "--format", "json"))
@@ -187,9 +199,7 @@ def test_a_call_that_takes_too_long_is_stopped(folder):
 
 def test_nothing_but_the_protocol_is_on_standard_output(folder):
     """Answers to requests of every sort, broken ones too: each line is a message of JSON-RPC."""
-    hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
-        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "0"}}}
-    messages = [hello, {"jsonrpc": "2.0", "method": "notifications/initialized"}]
+    messages = [HELLO, {"jsonrpc": "2.0", "method": "notifications/initialized"}]
     calls = [("summary", {"path": "before"}), ("summary", {"path": "nothing"}), ("sql", {"paths": ["before"], "query": "x"}),
              ("nothing", {}), ("explain_oom", {"text": "nothing"})]
     messages += [{"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
@@ -209,6 +219,30 @@ def test_nothing_but_the_protocol_is_on_standard_output(folder):
     assert server.wait(20) == 0
     for line in lines:
         assert json.loads(line)["jsonrpc"] == "2.0", line
+
+
+@pytest.mark.parametrize("how", ["close", signal.SIGTERM, signal.SIGINT, "broken pipe"])
+def test_the_server_ends_with_its_client_and_leaves_nothing_running(folder, how, tmp_path):
+    endless = "WITH RECURSIVE a AS (SELECT 1 AS x UNION ALL SELECT x + 1 FROM a) SELECT COUNT(*) FROM a"
+    messages = [HELLO, {"jsonrpc": "2.0", "method": "notifications/initialized"},
+                {"jsonrpc": "2.0", "id": 2, "method": "tools/call",
+                 "params": {"name": "sql", "arguments": {"paths": ["before"], "query": endless}}}]
+    env = dict(os.environ, GPUMEMPROF_PYTHON=harness.PYTHON, TMPDIR=str(tmp_path))
+    server = subprocess.Popen([harness.COMMAND, "mcp", folder], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True, env=env)
+    server.stdin.write("".join(json.dumps(message) + "\n" for message in messages))
+    server.stdin.flush()
+    assert harness.until(lambda: any(tmp_path.glob("gpumemprof-sql-*/*")), 60), "the query did not start"
+    if isinstance(how, int):
+        server.send_signal(how)
+    else:
+        (server.stdout if how == "broken pipe" else server.stdin).close()
+        if how == "broken pipe":
+            server.stdin.close()
+    assert server.wait(30) == {"close": 0, "broken pipe": 1}.get(how, 128 + how if isinstance(how, int) else None)
+    assert harness.until(lambda: not any(tmp_path.iterdir()), 30), "a private folder is left"
+    assert server.stderr.read() == ""
+    server.stdout.close()
 
 
 def test_without_the_package_one_line_says_what_to_install(folder, tmp_path):

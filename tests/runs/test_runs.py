@@ -127,7 +127,7 @@ def test_show_and_diff_are_the_commands_own_words(store, recordings):
     theirs = json.loads(harness.execute([harness.COMMAND, "diff", recordings / "before", recordings / "after", "--format", "json"])
                         .ok().stdout)
     assert ours["by_line"] == theirs["by_line"]
-    changed = {row["line"].rsplit("/", 1)[-1]: row["b_peak_bytes"] - row["a_peak_bytes"] for row in ours["by_line"]}
+    changed = {row["line"].rsplit("/", 1)[-1]: row["b_bytes"] - row["a_bytes"] for row in ours["by_line"]}
     assert changed["train.py:8 second"] == AFTER - BEFORE
 
 

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
+import signal
 import sys
+from typing import TYPE_CHECKING, Any
 
-from ..told import EXIT_BAD_INPUT, EXIT_OK, end_now, say
+from ..told import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_OK, end_now, say
 from .folders import Folders, Refused
+
+if TYPE_CHECKING:
+    from .running import Runner
 
 
 def _run(words: list[str]) -> int:
@@ -30,8 +36,31 @@ def _run(words: list[str]) -> int:
     _limit(int(options["memory_bytes"]))
     if sys.stdin.isatty():
         say("waiting for a client of the Model Context Protocol on standard input; Ctrl-C ends it")
-    anyio.run(serve, box)
+    _end_on_signals(box.runner)
+    try:
+        anyio.run(serve, box)
+    except BaseException as error:
+        if not _is_reader_gone(error):
+            raise
+        return EXIT_FAILED
     return EXIT_OK
+
+
+def _end_on_signals(runner: Runner) -> None:
+    """At once: a thread that waits for standard input would hold up everything else."""
+
+    def end(number: int, frame: Any) -> None:
+        runner.end_all()
+        os._exit(128 + number)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, end)
+
+
+def _is_reader_gone(error: BaseException) -> bool:
+    inside = getattr(error, "exceptions", None)  # of a group, which Python 3.10 does not have
+    return all(map(_is_reader_gone, inside)) if inside else isinstance(error, BrokenPipeError)
 
 
 def _limit(memory_bytes: int) -> None:

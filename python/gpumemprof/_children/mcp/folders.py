@@ -56,6 +56,15 @@ class Folders:
             self._list(root, 0, found)
         return found
 
+    def runs_of_lake(self, path: str) -> list[str]:
+        """Names of the runs of a lake; none where the folder is another one. Raises Refused."""
+        real = self.resolve(path)
+        if not os.path.isdir(real):
+            return []
+        if "runs.parquet" in os.listdir(real):
+            return [os.path.basename(real)]
+        return sorted(name for name in os.listdir(real) if os.path.isfile(os.path.join(real, name, "runs.parquet")))
+
     def _has(self, real: str) -> bool:
         return any(real == root or real.startswith(root.rstrip("/") + "/") for root in self.roots)
 

@@ -31,6 +31,7 @@ class Runner:
         self.memory = memory
         self.timeout_s = timeout_s
         self._places = anyio.CapacityLimiter(_MOST_AT_ONCE)
+        self._running: set[int] = set()
         self._kept: collections.OrderedDict[Any, str] = collections.OrderedDict()
 
     async def output_of(self, words: Sequence[str], *, paths: Sequence[str] = (), text: str = "") -> str:
@@ -47,11 +48,18 @@ class Runner:
             self._kept.popitem(last=False)
         return output
 
+    def end_all(self) -> None:
+        """Asks all commands that run to end."""
+        for pid in list(self._running):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(pid, signal.SIGTERM)
+
     async def _run(self, words: Sequence[str], text: str) -> str:
         process = await anyio.open_process(
             [self._command, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             start_new_session=True,
         )  # fmt: skip
+        self._running.add(process.pid)
         try:
             with anyio.fail_after(self.timeout_s):
                 output, errors, is_whole = await _talk(process, text)
@@ -61,6 +69,7 @@ class Runner:
         finally:
             with anyio.CancelScope(shield=True):
                 await _end(process)
+            self._running.discard(process.pid)
         if not is_whole:
             return output[: output.rfind("\n") + 1] + f"(cut after {_MOST_BYTES >> 20} MiB: ask something narrower)\n"
         line = _said(errors)

@@ -86,6 +86,8 @@ async def _open(box: Toolbox, arguments: dict[str, Any]) -> str:
     if not path:
         lines = [f"{one.kind}  {one.size_bytes} bytes  {plain(one.path)}" for one in box.folders.entries()]
         return "\n".join([f"Below {box.folders.named()}:", *(lines or ["nothing"])])
+    if runs := box.folders.runs_of_lake(path):
+        return "\n".join(["a lake: ask sql; its runs:", *map(plain, runs)])
     report = await box.ask("analyze", [path], ["--format=json", "--no-seal"])
     try:
         said = json.JSONDecoder().raw_decode(report)[0]  # a note may follow
