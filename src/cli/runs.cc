@@ -84,7 +84,7 @@ void add_runs_command(CLI::App& app, CommandContext& context) {
       ->add_option("--line", arguments->line,
                    "list: also the bytes at each peak of the lines with this text, such as "
                    "model.py:41 or forward")
-      ->type_name("TEXT");
+      ->type_name("LINE");
   command->add_option("--format", arguments->format, "table, csv or json")
       ->capture_default_str()
       ->check(CLI::IsMember({"table", "csv", "json"}));

@@ -232,3 +232,19 @@ def test_a_folder_that_cannot_be_written_is_one_line(recordings, tmp_path):
         (tmp_path / "history").write_text("")
     done = run("add", recordings / "before", "--store", tmp_path / "history")
     assert done.rc == 2 and b"is a file: a store is a folder" in done.stderr
+
+
+def test_a_name_in_a_bucket_leads_nowhere(server, recordings, tmp_path, monkeypatch):
+    """A key of S3 is any text; a recording that is fetched stays in its private folder."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "testing")
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    store = server.replace("/runs?", f"/hostile-{time.monotonic_ns()}?")
+    name = add(store, recordings / "before")
+    address, folder = store.rpartition("=")[2], store.partition("://")[2].partition("?")[0]
+    key = f"http://{address}/{folder}/sources/{name}/before/../../../escaped"
+    urllib.request.urlopen(urllib.request.Request(key, data=b"x", method="PUT")).read()
+    assert any(".." in key for key in keys(store)), "the server keeps the key as it is"
+    done = run("show", name, "--store", store)
+    assert done.rc == 2 and b"is no name of a file of a recording" in done.stderr and done.stderr.count(b"\n") == 1, done
+    assert not list(tmp_path.rglob("escaped")) and not list(tmp_path.iterdir())
