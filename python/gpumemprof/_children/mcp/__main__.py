@@ -20,9 +20,9 @@ def _run(words: list[str]) -> int:
     options, folders = json.loads(words[0]), words[2:]
     try:
         import anyio
-        import mcp.server.lowlevel  # noqa: F401: the package may be another one of that name
+        from mcp.server import ServerRequestContext  # noqa: F401: from version 2 on
     except ImportError:
-        return say('the mcp package is required: install it with `pip install "gpumemprof[mcp]"`', EXIT_BAD_INPUT)
+        return say('the mcp package is required, 2.3 or newer: install it with `pip install "gpumemprof[mcp]"`', EXIT_BAD_INPUT)
     from .running import Runner
     from .server import serve
     from .tools import Toolbox

@@ -93,8 +93,13 @@ class Store:
             for source in sources:
                 self._send(source, f"sources/{run}/{os.path.basename(os.path.abspath(source))}")
             self._make_folder("entries")
-            with self._system.open_output_stream(f"entries/{run}.json") as file:
+            place = f"entries/{run}.json"
+            # A bucket shows a file when it is whole; in a folder a name is given to it then.
+            made = place if self.folder is None else f"entries/.{run}.{os.getpid()}"
+            with self._system.open_output_stream(made) as file:
                 file.write(json.dumps(entry, indent=1).encode())
+            if made != place:
+                self._system.move(made, place)
 
     def remove(self, run: str) -> None:
         """The run, and nothing else. Raises CannotWrite."""
