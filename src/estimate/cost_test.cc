@@ -37,7 +37,7 @@ std::string price_refused(std::string_view text) {
 TEST(Cost, PricesAsPeopleWriteThem) {
   for (const auto& [text, per_hour, currency] :
        {std::tuple{"2.49/h", 2.49, ""}, {"2.49", 2.49, ""}, {"2.49 EUR/h", 2.49, "EUR"},
-        {"$2.49/h", 2.49, "$"}, {" 3 / h ", 3.0, ""}, {"EUR 0.5", 0.5, "EUR"},
+        {"$2.49/h", 2.49, "$"}, {" 3 /h ", 3.0, ""}, {"EUR 0.5", 0.5, "EUR"},
         {"1€/h", 1.0, "€"}}) {
     const auto price = parse_price(text);
     ASSERT_TRUE(price) << text;

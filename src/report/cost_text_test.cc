@@ -22,7 +22,7 @@ TEST(CostText, ShowsItsArithmetic) {
 What it costs
   The peak needs 20.0 GiB: what the allocator reserved; CUDA's context and libraries come to it.
   The board: 2.49 an hour × 24 h = 59.76 EUR a day.
-  The cheapest board of your list that holds it: L4? with 22.0 GiB, 0.80 an hour × 24 h = 19.20
+  The cheapest board of your list that holds it: L4� with 22.0 GiB, 0.80 an hour × 24 h = 19.20
   EUR a day, 40.56 EUR less.
   Waste: 20.0 GiB reserved at most − 15.0 GiB allocated at most = 5.00 GiB: 5.00 GiB ÷ 40.0 GiB
   × 59.76 = 7.47 EUR a day.
