@@ -7,7 +7,6 @@ import re
 MOST_TOKENS = 4_000
 _FOR_THE_FOOT = 250
 _MOST_LINE_TOKENS = 1_000
-_SPACES = re.compile(r"(?<=\S)[ \t]{3,}")
 _WORDS = re.compile(r"[a-z ]+")
 
 
@@ -23,7 +22,7 @@ def page_of(text: str, number: int) -> tuple[str, int]:
     pages: list[list[str]] = [[]]
     room = MOST_TOKENS - _FOR_THE_FOOT
     for line in text.splitlines():
-        line = _cut(_SPACES.sub("  ", line.rstrip()))
+        line = _cut(line.rstrip())
         need = tokens_of(line) + 1
         if need > room:
             pages.append([])

@@ -102,7 +102,8 @@ async def _open(box: Toolbox, arguments: dict[str, Any]) -> str:
         lines.append(f"process {process['pid']} on {plain(process['host'] or 'an unknown host')}, "
                      f"{'' if process['rank'] is None else 'rank %d, ' % process['rank']}{plain(process['command'] or 'command unknown')}")  # fmt: skip
     for device in said["devices"]:
-        lines.append(f"{plain(device['device'])} of process {device['process']}: peak "
+        of = "" if device["process"] is None else f" of process {device['process']}"
+        lines.append(f"{plain(device['device'])}{of}: peak "
                      f"{device['peak']['requested_bytes'] or device['peak']['allocated_bytes']} bytes")  # fmt: skip
     steps = [moment["step"] for moment in said.get("moments", []) if moment["kind"] == "step_end"]
     lines.append(f"steps {steps[0]} to {steps[-1]}" if steps else "no steps are known")
