@@ -11,6 +11,7 @@
 #include "analysis/pass/followed_pass.h"
 #include "analysis/pass/held_bound.h"
 #include "analysis/pass/host_sums.h"
+#include "analysis/replay/snapshot_device.h"
 #include "trace/live_state_apply.h"
 #include "trace/process_end.h"
 
@@ -418,6 +419,23 @@ bool is_exact(const Analysis& analysis, const DeviceAnalysis& device) {
 bool has_requested_sizes(const DeviceAnalysis& device, const Tables& tables) {
   return device.snapshot != nullptr ||
          (device.device < tables.devices.size() && tables.devices[device.device].size_is_requested);
+}
+
+std::optional<uint64_t> peak_reserved_bytes(const DeviceAnalysis& device) {
+  const SnapshotDevice* snapshot = device.snapshot.get();
+  if (snapshot && snapshot->is_replayed) {
+    if (!snapshot->is_consistent) return std::nullopt;
+    return snapshot->replay.peak_reserved.bytes;
+  }
+  if (device.figures.has_totals == 0) return std::nullopt;
+  return device.figures.peak_reserved_bytes;
+}
+
+uint64_t peak_allocated_bytes(const DeviceAnalysis& device) {
+  const SnapshotDevice* snapshot = device.snapshot.get();
+  if (snapshot && snapshot->is_replayed && snapshot->is_consistent)
+    return snapshot->replay.peak_allocated.bytes;
+  return device.figures.peak_bytes;
 }
 
 const DeviceAnalysis* main_device(const Analysis& analysis, const Tables& tables) {

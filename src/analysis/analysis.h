@@ -168,6 +168,11 @@ Result<Analysis> analyze_source(EventSource& source, const AnalysisOptions& opti
 /// True where the sizes are what the program asked for, false where they were rounded.
 bool has_requested_sizes(const DeviceAnalysis& device, const Tables& tables);
 
+/// The most that the allocator held of the device; absent where it is not known.
+std::optional<uint64_t> peak_reserved_bytes(const DeviceAnalysis& device);
+/// The most that was allocated, as the allocator rounds it where that is known, else as asked for.
+uint64_t peak_allocated_bytes(const DeviceAnalysis& device);
+
 /// Nothing is missing that the figures of the device could depend on. What every report goes by.
 bool is_exact(const Analysis& analysis, const DeviceAnalysis& device);
 

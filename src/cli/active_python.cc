@@ -22,4 +22,10 @@ std::string active_python() {
   return "python3";
 }
 
+std::string own_program() {
+  char self[4096];
+  const ssize_t length = readlink("/proc/self/exe", self, sizeof self);
+  return length > 0 ? std::string(self, static_cast<size_t>(length)) : "gpumemprof";
+}
+
 }  // namespace gpumemprof

@@ -9,4 +9,7 @@ namespace gpumemprof {
 /// command (a virtual environment that is not activated), else that of PATH.
 std::string active_python();
 
+/// The file of this command; "gpumemprof" where the system does not say.
+std::string own_program();
+
 }  // namespace gpumemprof

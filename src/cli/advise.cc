@@ -5,11 +5,13 @@
 #include "analysis/analyze.h"
 #include "cli/advise_trials.h"
 #include "cli/commands.h"
+#include "cli/cost_arguments.h"
 #include "cli/input.h"
 #include "cli/output.h"
 #include "cli/render.h"
 #include "cli/temporary_folder.h"
 #include "report/advice_text.h"
+#include "report/cost_text.h"
 #include "report/describe/end_words.h"
 #include "report/describe/refusal_words.h"
 #include "report/json/advice_json.h"
@@ -19,7 +21,9 @@ namespace {
 
 struct AdviseArguments {
   std::vector<std::string> paths;
-  std::string format, output;
+  std::string format, output, capacity;
+  CostArguments prices;
+  std::optional<CostOptions> cost;  // as read from them
   bool no_measuring = false, no_seal = false;
   uint64_t steps = 0;
 };
@@ -52,7 +56,15 @@ int advise_recording(const std::vector<std::string>& paths, const AdviseArgument
     for (const std::string& line : caught_refusal_sentences(analysis, tables, working_folder()))
       text += line + '\n';
   }
-  text += format == "json" ? advice_json(*report, tables) : advice_text(*report);
+  std::optional<Cost> cost;
+  if (arguments.cost) {
+    auto told = cost_of(analysis, tables, &*report, *arguments.cost);
+    if (!told) return report_error("", told.error());
+    cost = std::move(*told);
+  }
+  text += format == "json" ? advice_json(*report, tables, cost ? &*cost : nullptr)
+                           : advice_text(*report);
+  if (cost && format != "json") text += cost_text(*cost);
   auto output = Output::open(arguments.output, paths);
   if (!output) return report_error("", output.error());
   if (auto done = output->write(text); !done) return report_output_error(*output, done.error());
@@ -112,7 +124,15 @@ void add_advise_command(CLI::App& app, CommandContext& context) {
                    "with a program: end each run after this many optimizer steps (recommended; "
                    "default: whole runs)")
       ->type_name("N");
+  add_cost_options(command, &arguments->prices);
+  command
+      ->add_option("--capacity", arguments->capacity,
+                   "with --price: memory of the board, if the recording does not tell it")
+      ->type_name("SIZE");
   command->callback([arguments, &context] {
+    context.exit_code =
+        read_cost_options(arguments->prices, arguments->capacity, &arguments->cost);
+    if (context.exit_code != kExitOk) return;
     std::vector<std::string> words = words_after_dashes();
     context.exit_code = words.empty() ? advise_recording(arguments->paths, *arguments, nullptr)
                                       : advise_program(std::move(words), *arguments);

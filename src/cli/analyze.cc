@@ -15,6 +15,7 @@
 #include "cli/page.h"
 #include "cli/progress.h"
 #include "cli/render.h"
+#include "report/cost_text.h"
 #include "report/describe/describe.h"
 #include "report/json_report.h"
 #include "report/render/text.h"
@@ -25,14 +26,17 @@ namespace gpumemprof {
 namespace {
 
 std::string render(const Analysis& analysis, const Tables& tables,
-                   const AnalyzeArguments& arguments, const AdviceReport* advice) {
+                   const AnalyzeArguments& arguments, const AdviceReport* advice,
+                   const Cost* cost) {
   const std::string format = report_format(arguments.format, arguments.output);
-  if (format == "json") return json_report(analysis, tables, 1, advice);
-  return text_report(analysis, tables,
+  if (format == "json") return json_report(analysis, tables, 1, advice, cost);
+  std::string text = text_report(analysis, tables,
                      {.color = report_color(arguments.color, arguments.output),
-                      .shows_source = !arguments.anonymize,
+                      .shows_source = !arguments.anonymize && !arguments.no_source,
                       .full_stacks = arguments.full_stacks,
                       .working_folder = working_folder()});
+  if (cost) text += cost_text(*cost);
+  return text;
 }
 
 /// The analysis of one input.
@@ -75,15 +79,23 @@ Result<Shown> show(const Analysis& analysis, const Tables& tables,
   else
     advice = advice_of(analysis, tables, arguments, reopen);
   if (!advice) return std::unexpected(advice.error());
+  std::optional<Cost> cost;
+  if (arguments.cost) {
+    auto told = cost_of(analysis, tables, *advice ? &**advice : nullptr, *arguments.cost);
+    if (!told) return std::unexpected(told.error());
+    cost = std::move(*told);
+  }
   Shown shown{.name = analysis.source.path};
   if (report_format(arguments.format, arguments.output) != "html")
     shown.text = render(analysis, tables, arguments,
-                        (reopen || known) && *advice ? &**advice : nullptr);
+                        (reopen || known) && *advice ? &**advice : nullptr, cost ? &*cost : nullptr);
   if (*advice) shown.advice = std::move(**advice);
   if (arguments.optimize || !arguments.report_path.empty())
     shown.plain =
         text_report(analysis, tables,
-                    {.shows_source = !arguments.anonymize, .working_folder = working_folder()});
+                    {.shows_source = !arguments.anonymize && !arguments.no_source,
+                     .working_folder = working_folder()});
+  if (cost && !shown.plain.empty()) shown.plain += cost_text(*cost);
   if (!arguments.fail_on.empty()) {
     const auto conditions = parse_fail_conditions(arguments.fail_on);  // checked before
     if (conditions) shown.failures = failures(*conditions, analysis, tables);
@@ -142,7 +154,7 @@ Result<Shown> show_input(const AnalyzeArguments& arguments) {
 /// Of several snapshots: nothing else is asked for, which is of one alone.
 bool is_answer_enough(const AnalyzeArguments& arguments, const std::string& format) {
   return (format == "text" || format == "txt") && !arguments.optimize && !arguments.anonymize &&
-         !arguments.visualization && arguments.report_path.empty() && arguments.fail_on.empty();
+         !arguments.visualization && !arguments.cost && arguments.report_path.empty() && arguments.fail_on.empty();
 }
 
 /// The answer of each snapshot in turn, such as those of several ranks.
@@ -171,13 +183,24 @@ int analyze_snapshots(const std::vector<std::string>& files, const AnalyzeArgume
   return written == kExitOk ? code : written;
 }
 
-int analyze_command(const AnalyzeArguments& arguments) {
+int analyze_command(AnalyzeArguments& arguments) {
   const std::string subject = arguments.paths.size() == 1 ? arguments.paths[0] : "";
   if (!arguments.fail_on.empty()) {
     const auto conditions = parse_fail_conditions(arguments.fail_on);
     if (!conditions) return report_error("--fail-on", conditions.error());
   }
+  if (const int code =
+          read_cost_options(arguments.prices, arguments.capacity, &arguments.cost);
+      code != kExitOk)
+    return code;
   const InputKind kind = input_kind(arguments.paths);
+  const bool has_events = kind != InputKind::kOomDump && kind != InputKind::kSamples;
+  if (arguments.cost &&
+      (!has_events || report_format(arguments.format, arguments.output) == "html"))
+    return report_error("", {ErrorCode::kUsage,
+                             "--price and --prices are for recordings and snapshots, as text or "
+                             "JSON",
+                             std::nullopt});
   if (kind == InputKind::kOomDump) return analyze_oom_dump(arguments);
   if (kind == InputKind::kSamples) {
     if (!arguments.fail_on.empty()) {
@@ -275,6 +298,8 @@ void add_analyze_command(CLI::App& app, CommandContext& context) {
                     "recordings: replace names of files, functions, hosts and commands, except "
                     "those of public packages");
   command->add_flag("--no-seal", arguments->no_seal, "do not compress the files of the recording");
+  command->add_flag("--no-source", arguments->no_source,
+                    "text: do not read source files to show the text of lines");
   command
       ->add_option("--fail-on", arguments->fail_on,
                    "exit with 3 if a condition holds: a kind of finding such as leak, or "
@@ -284,6 +309,7 @@ void add_analyze_command(CLI::App& app, CommandContext& context) {
       ->add_option("--capacity", arguments->capacity,
                    "memory size (24GiB, 24GB or bytes), to predict when a leak exhausts it")
       ->type_name("SIZE");
+  add_cost_options(command, &arguments->prices);
   command->add_flag("--visualization", arguments->visualization,
                     "also write the page, with memory over time, into --plot-dir");
   command->add_option("--plot-dir", arguments->plot_folder, "created if missing")

@@ -7,6 +7,7 @@
 
 #include "analysis/advice/tensorflow_advice.h"
 #include "analysis/analysis.h"
+#include "cli/cost_arguments.h"
 
 namespace gpumemprof {
 
@@ -19,9 +20,12 @@ struct AnalyzeArguments {
   double sensitivity = 0.05;
   std::string fail_on;   ///< conditions, as parse_fail_conditions() takes them
   std::string capacity;  ///< a size, for when a leak reaches it
+  CostArguments prices;
+  std::optional<CostOptions> cost;  ///< as read from them
   bool full_stacks = false;
   bool no_seal = false;
   bool anonymize = false;
+  bool no_source = false;
   bool visualization = false;
   std::string report_path;    ///< also write the analysis and the advice there; tfmemprof's
   bool detect_leaks = false;  ///< tfmemprof's; they always are

@@ -24,6 +24,8 @@ struct CommandContext {
 void add_run_command(CLI::App& app, CommandContext& context);
 void add_gate_command(CLI::App& app, CommandContext& context);
 void add_sql_command(CLI::App& app, CommandContext& context);
+void add_runs_command(CLI::App& app, CommandContext& context);
+void add_mcp_command(CLI::App& app, CommandContext& context);
 void add_seal_command(CLI::App& app, CommandContext& context);
 void add_analyze_command(CLI::App& app, CommandContext& context);
 void add_advise_command(CLI::App& app, CommandContext& context);

@@ -38,13 +38,6 @@ Result<std::map<std::string, uint64_t>> sizes_of(const std::vector<std::string>&
   return sizes;
 }
 
-/// Our own path: what is started with it is recorded.
-std::string own_program() {
-  char self[4096];
-  const ssize_t length = readlink("/proc/self/exe", self, sizeof self);
-  return length > 0 ? std::string(self, static_cast<size_t>(length)) : "gpumemprof";
-}
-
 /// Runs the model in a process of its own, recorded where `is_recorded`. Errors: kUnsupported with
 /// the reason where it could not be run.
 Status measure(const nlohmann::json& job, bool is_recorded, ExportedAnswer* answer) {

@@ -143,8 +143,9 @@ Status read_stacks(Input& input, const ExportArguments& arguments, Stacks* stack
   }
   stacks->device = *device;
   if (arguments.by.empty() || arguments.by == "stack") return {};
-  const FlameGrouping by =
-      arguments.by == "module" ? FlameGrouping::kModule : FlameGrouping::kCategory;
+  const FlameGrouping by = arguments.by == "module" ? FlameGrouping::kModule
+                           : arguments.by == "line" ? FlameGrouping::kLine
+                                                    : FlameGrouping::kCategory;
   auto paths = flame_paths(stacks->live(), by, stacks->analyzed.tables());
   if (!paths) return std::unexpected(paths.error());
   stacks->paths = std::move(*paths);
@@ -291,8 +292,9 @@ void add_export_command(CLI::App& app, CommandContext& context) {
       ->type_name("peak|end|total|MOMENT");
   command
       ->add_option("--by", arguments->by,
-                   "folded, speedscope: paths by stack (the default), by module or by category")
-      ->check(CLI::IsMember({"stack", "module", "category"}));
+                   "folded, speedscope: paths by stack (the default), by line of your code, by module or by "
+                   "category")
+      ->check(CLI::IsMember({"stack", "line", "module", "category"}));
   command
       ->add_option("--device", arguments->device,
                    "device: cpu, cuda:1, …; PID/cuda:1 for one process (default: the main device)")

@@ -15,7 +15,7 @@ struct CommandHelp {
   std::array<std::string_view, 2> examples;  // without the tool's name
 };
 
-constexpr std::array<CommandHelp, 21> kCommands = {{
+constexpr std::array<CommandHelp, 23> kCommands = {{
     {"run",
      "Record",
      "[OPTIONS] -- COMMAND [ARGUMENTS...]",
@@ -42,6 +42,7 @@ constexpr std::array<CommandHelp, 21> kCommands = {{
      "[OPTIONS] PATH... [QUERY]",
      {"sql slow \"SELECT * FROM peak_by_line LIMIT 10\"",
       "sql before after \"SELECT * FROM grew('before', 'after')\" --format csv"}},
+    {"mcp", "Understand", "[OPTIONS] [FOLDER...]", {"mcp", "mcp recordings --memory 8GiB"}},
     {"explain-oom",
      "Understand",
      "[OPTIONS] [FILE]",
@@ -75,6 +76,11 @@ constexpr std::array<CommandHelp, 21> kCommands = {{
      {"track --output memory.jsonl", "track --output memory.json --warning-threshold 70"}},
     {"info", "Watch", "[OPTIONS]", {"info", "info --detailed --format json"}},
     {"diagnose", "Watch", "[OPTIONS]", {"diagnose", "diagnose --duration 10 --output diagnosis"}},
+    {"runs",
+     "Keep",
+     "[OPTIONS] ACTION [PATH|ID...]",
+     {"runs add slow --store history --commit HEAD --model resnet50 --set batch=64",
+      "runs list --store s3://team/runs --line train.py:41"}},
     {"export",
      "Keep",
      "[OPTIONS] --to FORMAT PATH...",

@@ -41,6 +41,7 @@ int run_command_line(int argc, char** argv) {
   add_advise_command(app, context);
   add_diff_command(app, context);
   add_sql_command(app, context);
+  add_mcp_command(app, context);
   add_explain_oom_command(app, context);
   add_whatif_command(app, context);
   if (!context.tensorflow) add_estimate_command(app, context);
@@ -51,6 +52,7 @@ int run_command_line(int argc, char** argv) {
   add_track_command(app, context);
   add_info_command(app, context);
   add_diagnose_command(app, context);
+  add_runs_command(app, context);
   add_export_command(app, context);
   add_seal_command(app, context);
   add_completion_command(app);

@@ -9,6 +9,7 @@
 #include "report/describe/facts.h"
 #include "report/describe/refusal_words.h"
 #include "report/json/advice_json.h"
+#include "report/json/cost_json.h"
 #include "report/json/category_json.h"
 #include "report/json/driver_json.h"
 #include "report/json/ends_json.h"
@@ -343,7 +344,7 @@ Json all_findings(const Analysis& analysis, const Tables& tables) {
 }  // namespace
 
 std::string json_report(const Analysis& analysis, const Tables& tables, int indent,
-                        const AdviceReport* advice) {
+                        const AdviceReport* advice, const Cost* cost) {
   Json devices = Json::array(), sums = Json::array();
   Json reasons = Json::array(), notes = Json::array();
   for (const DeviceAnalysis& device : analysis.devices) {
@@ -393,6 +394,7 @@ std::string json_report(const Analysis& analysis, const Tables& tables, int inde
     for (const auto& [name, value] : why.figures) out["explanation_figures"][name] = value;
   }
   if (advice) out["advice"] = advice_root(*advice, tables);
+  if (cost) out["cost"] = cost_json(*cost);
   return out.dump(indent, ' ', false, Json::error_handler_t::replace) + '\n';
 }
 

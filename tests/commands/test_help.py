@@ -5,9 +5,9 @@ import harness
 import pytest
 
 GROUPS = {
-    "Record": ["run", "lines", "gate"], "Understand": ["analyze", "view", "advise", "diff", "sql", "explain-oom"],
+    "Record": ["run", "lines", "gate"], "Understand": ["analyze", "view", "advise", "diff", "sql", "mcp", "explain-oom"],
     "Predict": ["whatif", "estimate", "calibrate"], "Watch": ["top", "serve", "monitor", "track", "info", "diagnose"],
-    "Keep": ["export", "seal"], "Set up": ["completion"],
+    "Keep": ["runs", "export", "seal"], "Set up": ["completion"],
 }  # fmt: skip
 
 

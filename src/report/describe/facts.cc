@@ -211,13 +211,9 @@ WallTime wall_time(const Process& process, uint64_t time_ns) {
 }
 
 std::optional<std::string> peak_reserved_text(const DeviceAnalysis& device) {
-  const SnapshotDevice* snapshot = device.snapshot.get();
-  if (snapshot && snapshot->is_replayed) {
-    if (!snapshot->is_consistent) return std::nullopt;
-    return format_bytes(snapshot->replay.peak_reserved.bytes);
-  }
-  if (device.figures.has_totals == 0) return std::nullopt;
-  return format_bytes(device.figures.peak_reserved_bytes);
+  const auto reserved_bytes = peak_reserved_bytes(device);
+  if (!reserved_bytes) return std::nullopt;
+  return format_bytes(*reserved_bytes);
 }
 
 double rate_per_second(uint64_t amount, const DeviceAnalysis& device) {

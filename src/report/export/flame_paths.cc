@@ -79,6 +79,14 @@ FlamePaths by_stack(const std::vector<Holder>& holders, const Tables& tables) {
   return out;
 }
 
+FlamePaths by_line(const std::vector<Holder>& holders, const Tables& tables) {
+  Gathered gathered;  // with the whole path: two files of one name are two
+  for (const Holder& holder : holders)
+    gathered.add({headline_text(tables, headline_node(tables, holder.stack), "")}, holder.bytes,
+                 holder.count);
+  return gathered.paths();
+}
+
 FlamePaths by_category_holders(const std::vector<CategoryHolder>& holders, FlameGrouping by,
                                const Tables& tables) {
   Gathered gathered;
@@ -129,6 +137,7 @@ FlamePaths by_layer(const std::vector<Holder>& holders, const Tables& tables) {
 const char* grouping_name(FlameGrouping by) {
   return by == FlameGrouping::kStack    ? "stack"
          : by == FlameGrouping::kModule ? "module"
+         : by == FlameGrouping::kLine   ? "line"
                                         : "category";
 }
 
@@ -149,6 +158,7 @@ LiveSet live_at(const LiveMoment& moment) {
 
 Result<FlamePaths> flame_paths(const LiveSet& live, FlameGrouping by, const Tables& tables) {
   if (by == FlameGrouping::kStack) return by_stack(*live.holders, tables);
+  if (by == FlameGrouping::kLine) return by_line(*live.holders, tables);
   if (live.categories != nullptr) return by_category_holders(*live.categories, by, tables);
   if (by == FlameGrouping::kModule) {
     FlamePaths layers = by_layer(*live.holders, tables);

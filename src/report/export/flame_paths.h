@@ -23,9 +23,10 @@ LiveSet live_at(const LiveMoment& moment);
 enum class FlameGrouping : uint8_t {
   kStack,     ///< every frame
   kModule,    ///< the parts of the module's path, the category, the tensor's name or the line
+  kLine,      ///< the innermost line of the user's own code
   kCategory,  ///< the category, the module, the tensor's name or the line
 };
-const char* grouping_name(FlameGrouping by);  ///< "stack", "module", "category"
+const char* grouping_name(FlameGrouping by);  ///< "stack", "module", "line", "category"
 
 struct FlamePath {
   std::vector<uint32_t> frames;  ///< ids in FlamePaths::names; never empty

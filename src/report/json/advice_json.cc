@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "report/json/cost_json.h"
 #include "report/json/parts.h"
 
 namespace gpumemprof {
@@ -45,8 +46,10 @@ Json advice_root(const AdviceReport& report, const Tables& tables) {
   return root;
 }
 
-std::string advice_json(const AdviceReport& report, const Tables& tables) {
-  return advice_root(report, tables).dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
+std::string advice_json(const AdviceReport& report, const Tables& tables, const Cost* cost) {
+  Json root = advice_root(report, tables);
+  if (cost) root["cost"] = cost_json(*cost);
+  return root.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
 }
 
 }  // namespace gpumemprof

@@ -5,13 +5,15 @@
 #include <string>
 
 #include "analysis/advice.h"
+#include "estimate/cost.h"
 #include "trace/tables.h"
 
 namespace gpumemprof {
 
 /// "gpumemprof.advice/1": what to change, largest saving first, then what is unknown.
 nlohmann::ordered_json advice_root(const AdviceReport& report, const Tables& tables);
-/// The same as text.
-std::string advice_json(const AdviceReport& report, const Tables& tables);
+/// The same as text; `cost` in a member of its own, may be null.
+std::string advice_json(const AdviceReport& report, const Tables& tables,
+                        const Cost* cost = nullptr);
 
 }  // namespace gpumemprof

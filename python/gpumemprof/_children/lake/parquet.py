@@ -18,13 +18,13 @@ _MEMORY = "256MB"  # of DuckDB, whatever the length of the run; more goes to dis
 _SPILLED = ".spilled"
 
 
-def write(source: Source, folder: str) -> tuple[str, str]:
-    """The run's name in the lake and its folder, complete or not there. The same run, exported before, is replaced;
+def write(source: Source, folder: str, name: str = "") -> tuple[str, str]:
+    """The run's name in the lake, `name` or after its file, and its folder, complete or not there. The same run, exported before, is replaced;
     another one of that name is left, and this one gets a number."""
     folder = os.path.abspath(folder)
     _check(folder, source.paths)
     os.makedirs(folder, exist_ok=True)
-    name = _name(folder, source)
+    name = name or _name(folder, source)
     made = os.path.join(folder, f".{name}.{os.getpid()}")
     try:
         os.mkdir(made)

@@ -25,7 +25,7 @@ class Source:
         self.paths = list(paths)
         self.is_anonymous = anonymize
         self.run = wait_for(lambda: native().read_run([os.fsencode(path) for path in paths], seal, anonymize))
-        self._report = json.loads(wait_for(self.run.report))
+        self.report = json.loads(wait_for(self.run.report))
         self.identity = self._identity()
 
     @property
@@ -48,12 +48,12 @@ class Source:
         return str(sentence), bool(has_every_event)
 
     def row_of_run(self, name: str) -> list[Any]:
-        said, lost = self._report["source"], self.lost
-        score = self._report.get("score") or {}
+        said, lost = self.report["source"], self.lost
+        score = self.report.get("score") or {}
         return [
             name, schema.NAME, schema.VERSION, self.identity, said["path"], said["kind"], said["bytes"],
             said.get("writer_version_hint") or None, native().version,
-            sum(row[_EVENTS] for row in self._ranks()), lost[1], self._report["lost"]["events"], lost[0] or None,
+            sum(row[_EVENTS] for row in self._ranks()), lost[1], self.report["lost"]["events"], lost[0] or None,
             score.get("value"),
         ]  # fmt: skip
 
@@ -64,7 +64,7 @@ class Source:
                 str(found["confidence"]), found["device"], found["fix"], found["stack"][::-1] or None,
                 json.dumps(found["evidence"]),
             ]
-            for number, found in enumerate(self._report["findings"])
+            for number, found in enumerate(self.report["findings"])
         ]  # fmt: skip
 
     def tables(self) -> Iterator[tuple[str, int]]:

@@ -1,0 +1,128 @@
+"""`python -m gpumemprof._children.runs OPTIONS -- ACTION WORD…`, the options as JSON; the exit code of the command."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from typing import Any
+
+from ..lake.engine import CannotDo, CannotWrite, duckdb
+from ..told import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_OK, end_now, plain, say
+from .entry import Added, said_of
+from .showing import words_of, write_list
+from .store import Store
+
+
+def _add(store: Store, paths: list[str], options: dict[str, Any]) -> int:
+    duckdb()  # before minutes of reading
+    said, code = said_of(options), EXIT_OK
+    for path in paths:
+        if not os.path.lexists(path):
+            raise CannotDo(f"{path}: No such file or directory")
+        with tempfile.TemporaryDirectory(prefix="gpumemprof-runs-") as place:
+            added = Added(path, place, said, say)
+            if store.has(added.id):
+                sys.stdout.write(f"{added.id} is already there: {plain(path)}\n")
+            else:
+                store.put(added.id, added.lake, [path], added.entry)
+                sys.stdout.write(f"{added.id} added: {plain(path)}\n")
+        if added.lost:
+            say(f"{path}: {added.lost}")
+        code = code if added.has_every_event else EXIT_FAILED
+    return code
+
+
+def _list(store: Store, words: list[str], options: dict[str, Any]) -> int:
+    entries, code = [], EXIT_OK
+    for run in store.ids():
+        try:
+            entry = store.read_entry(run)
+            _check(entry)
+        except CannotDo as error:
+            code = say(f"left out: {error}", EXIT_FAILED)
+            continue
+        if options["model"] in ("", entry.get("model")) and options["commit"] in ("", entry.get("commit")):
+            entries.append(entry)
+    write_list(entries, options["line"], options["format"])
+    return code
+
+
+def _show(store: Store, words: list[str], options: dict[str, Any]) -> int:
+    run = store.find(words[0])
+    entry = store.read_entry(run)
+    if options["format"] == "json":
+        sys.stdout.write(json.dumps(entry, indent=1) + "\n")
+        return EXIT_OK
+    _check(entry)
+    sys.stdout.write("".join(plain(line) + "\n" for line in words_of(entry)) + "\n")
+    sys.stdout.flush()
+    with tempfile.TemporaryDirectory(prefix="gpumemprof-runs-") as place:
+        return _command(options, "analyze", store.source(run, place))
+
+
+def _diff(store: Store, words: list[str], options: dict[str, Any]) -> int:
+    first, second = (store.find(word) for word in words)
+    form = "json" if options["format"] == "json" else "text"
+    with tempfile.TemporaryDirectory(prefix="gpumemprof-runs-") as place:
+        sources = [store.source(run, os.path.join(place, run[:12])) for run in (first, second)]
+        return _command(options, "diff", *sources, "--format", form)
+
+
+def _rm(store: Store, words: list[str], options: dict[str, Any]) -> int:
+    runs = list(dict.fromkeys(store.find(word) for word in words))  # all are found before one is removed
+    for run in runs:
+        store.remove(run)
+        sys.stdout.write(f"{run} removed\n")
+    return EXIT_OK
+
+
+def _command(options: dict[str, Any], *words: str) -> int:
+    """The command itself, which alone knows what a run says."""
+    return subprocess.run([options["command"], *words, "--no-seal"], stdin=subprocess.DEVNULL, check=False).returncode
+
+
+def _check(entry: dict[str, Any]) -> None:
+    """Of what is calculated or sorted with: an entry is a file like any other."""
+    numbers = all(isinstance(entry.get(name), (int, float, type(None))) for name in ("recorded_ns", "score", "peak_bytes"))
+    texts = all(isinstance(entry.get(name), (str, type(None))) for name in ("commit", "model", "name", "device", "command", "lost"))
+    lists = all(isinstance(entry.get(name), list) and all(isinstance(one, str) for one in entry[name]) for name in ("hosts", "boards"))
+    lines = isinstance(entry.get("lines"), list) and all(
+        isinstance(one, dict) and isinstance(one.get("line"), str) and type(one.get("size_bytes")) is int for one in entry["lines"]
+    )
+    if not (numbers and texts and lists and lines and type(entry.get("added_ns")) is int and isinstance(entry.get("settings"), dict)):
+        raise CannotDo(f"entries/{entry['id']}.json: is damaged: a value is of another kind")
+
+
+# action -> what answers, and how many words it takes
+_ACTIONS = {"add": (_add, 1, 10**6), "list": (_list, 0, 0), "show": (_show, 1, 1), "diff": (_diff, 2, 2), "rm": (_rm, 1, 10**6)}
+
+
+def _run(arguments: list[str]) -> int:
+    options, (action, *words) = json.loads(arguments[0]), arguments[2:]
+    answer, least, most = _ACTIONS[action]
+    try:
+        if not least <= len(words) <= most:
+            needs = {"add": "one path or more", "list": "nothing", "show": "one id", "diff": "two ids", "rm": "one id or more"}
+            raise CannotDo(f"runs {action} takes {needs[action]}")
+        return answer(Store(options["store"]), words, options)
+    except (CannotDo, ValueError, FileNotFoundError) as error:
+        return say(str(error), EXIT_BAD_INPUT)
+    except CannotWrite as error:
+        return say(str(error), EXIT_FAILED)
+    except MemoryError:
+        return say("not enough memory", EXIT_FAILED)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        return say(f"{error.filename}: {error.strerror}" if error.filename else str(error), EXIT_FAILED)
+
+
+def main(words: list[str]) -> None:
+    end_now(lambda: _run(words))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,53 @@
+#include "cli/cost_arguments.h"
+
+#include "base/file.h"
+#include "base/size.h"
+#include "cli/commands.h"
+#include "estimate/prices.h"
+
+namespace gpumemprof {
+namespace {
+
+constexpr size_t kMostListBytes = 1u << 20;
+
+}  // namespace
+
+void add_cost_options(CLI::App* command, CostArguments* arguments) {
+  command
+      ->add_option("--price", arguments->price,
+                   "what an hour of the board costs, such as 2.49/h or \"2.49 EUR/h\": turns the "
+                   "waste into money a day")
+      ->type_name("PRICE");
+  command
+      ->add_option("--prices", arguments->prices,
+                   "a price list of boards, to name the cheapest that holds the peak")
+      ->type_name("FILE");
+}
+
+int read_cost_options(const CostArguments& arguments, const std::string& capacity,
+                      std::optional<CostOptions>* options) {
+  options->reset();
+  if (!arguments.is_given()) return kExitOk;
+  CostOptions read;
+  if (!arguments.price.empty()) {
+    auto price = parse_price(arguments.price);
+    if (!price) return report_error("--price", price.error());
+    read.price = std::move(*price);
+  }
+  if (!arguments.prices.empty()) {
+    auto text = read_small_file(arguments.prices, kMostListBytes);
+    if (!text) return report_error(arguments.prices, text.error());
+    auto boards = parse_prices(*text);
+    if (!boards) return report_error(arguments.prices, boards.error());
+    read.boards = std::move(*boards);
+  }
+  if (!capacity.empty()) {
+    auto bytes = parse_size(capacity);
+    if (!bytes) return report_error("--capacity", bytes.error());
+    read.capacity_bytes = *bytes;
+  }
+  *options = std::move(read);
+  return kExitOk;
+}
+
+}  // namespace gpumemprof

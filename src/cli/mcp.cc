@@ -1,0 +1,62 @@
+// gpumemprof mcp: answers programs that speak the Model Context Protocol, in a Python of ours.
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/size.h"
+#include "cli/active_python.h"
+#include "cli/commands.h"
+#include "cli/python_program.h"
+
+namespace gpumemprof {
+namespace {
+
+/// Below it the Python of sql does not start.
+constexpr uint64_t kLeastMemoryBytes = 2ull << 30;
+
+struct McpArguments {
+  std::vector<std::string> folders;
+  std::string memory = "4GiB";
+  double timeout_s = 120;
+};
+
+int serve_tools(const McpArguments& arguments) {
+  const auto memory = parse_size(arguments.memory);
+  if (!memory) return report_error("--memory", memory.error());
+  if (*memory < kLeastMemoryBytes)
+    return report_error("--memory", {ErrorCode::kUsage, "must be 2GiB or more", std::nullopt});
+  const nlohmann::json options = {{"command", own_program()},
+                                  {"memory", format_bytes(*memory)},
+                                  {"memory_bytes", *memory},
+                                  {"timeout_s", arguments.timeout_s}};
+  std::vector<std::string> words = {
+      options.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace), "--"};
+  words.insert(words.end(), arguments.folders.begin(), arguments.folders.end());
+  return become_child("mcp", words);
+}
+
+}  // namespace
+
+void add_mcp_command(CLI::App& app, CommandContext& context) {
+  auto arguments = std::make_shared<McpArguments>();
+  CLI::App* command =
+      app.add_subcommand("mcp", "answer AI agents about runs (Model Context Protocol, stdio)");
+  command
+      ->add_option("folder", arguments->folders,
+                   "only what lies below these folders is read (default: the working folder)")
+      ->type_name("FOLDER...");
+  command
+      ->add_option("--memory", arguments->memory,
+                   "address space that the server and each call may use, 2GiB or more")
+      ->type_name("SIZE")
+      ->capture_default_str();
+  command->add_option("--timeout", arguments->timeout_s, "stop a call after this time")
+      ->type_name("SECONDS")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->callback([arguments, &context] {
+    if (arguments->folders.empty()) arguments->folders = {"."};
+    context.exit_code = serve_tools(*arguments);
+  });
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,94 @@
+// gpumemprof runs: a history of runs in a folder or an S3-like store, kept by a Python of ours.
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/active_python.h"
+#include "cli/commands.h"
+#include "cli/help.h"
+#include "cli/python_program.h"
+
+namespace gpumemprof {
+namespace {
+
+struct RunsArguments {
+  std::string action;
+  std::vector<std::string> words;
+  std::string store, commit, model, line;
+  std::vector<std::string> settings;
+  std::string format = "table";
+};
+
+const std::vector<std::string> kActions = {"add", "list", "show", "diff", "rm"};
+
+int keep_runs(const RunsArguments& arguments) {
+  if (std::ranges::find(kActions, arguments.action) == kActions.end()) {
+    const std::string meant = nearest(arguments.action, kActions);
+    return report_error(
+        "runs", {ErrorCode::kUsage,
+                 "there is no action '" + arguments.action +
+                     (meant.empty() ? "': add, list, show, diff or rm"
+                                    : "'; did you mean " + meant + "?"),
+                 std::nullopt});
+  }
+  std::string store = arguments.store;
+  if (const char* named = std::getenv("GPUMEMPROF_RUNS"); store.empty() && named) store = named;
+  if (store.empty())
+    return report_error("runs", {ErrorCode::kUsage,
+                                 "name the store: --store FOLDER, --store s3://BUCKET/FOLDER, or "
+                                 "set GPUMEMPROF_RUNS",
+                                 std::nullopt});
+  const nlohmann::json options = {
+      {"command", own_program()},   {"store", store},
+      {"commit", arguments.commit}, {"model", arguments.model},
+      {"line", arguments.line},     {"settings", arguments.settings},
+      {"format", arguments.format}};
+  std::vector<std::string> words = {
+      options.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace), "--",
+      arguments.action};
+  words.insert(words.end(), arguments.words.begin(), arguments.words.end());
+  return become_child("runs", words);
+}
+
+}  // namespace
+
+void add_runs_command(CLI::App& app, CommandContext& context) {
+  auto arguments = std::make_shared<RunsArguments>();
+  CLI::App* command = app.add_subcommand("runs", "keep a history of runs, and compare them");
+  command
+      ->add_option("action", arguments->action,
+                   "add PATH... (recordings, snapshots; one run each), list, show ID, diff ID ID, "
+                   "or rm ID...")
+      ->required()
+      ->type_name("add|list|show|diff|rm");
+  command->add_option("word", arguments->words, "paths or ids")->type_name("PATH|ID...");
+  command
+      ->add_option("--store", arguments->store,
+                   "a folder, or s3://BUCKET/FOLDER (default: GPUMEMPROF_RUNS)")
+      ->type_name("FOLDER|URI");
+  command
+      ->add_option("--commit", arguments->commit,
+                   "add: commit of the program; HEAD is looked up in the working folder. list: "
+                   "only its runs")
+      ->type_name("COMMIT");
+  command->add_option("--model", arguments->model, "add: model of the run; list: only its runs")
+      ->type_name("NAME");
+  command
+      ->add_option("--set", arguments->settings, "add: a setting of the run; may be repeated")
+      ->type_name("KEY=VALUE")
+      ->take_all()
+      ->expected(1)
+      ->allow_extra_args(false);
+  command
+      ->add_option("--line", arguments->line,
+                   "list: also the bytes at each peak of the lines with this text, such as "
+                   "model.py:41 or forward")
+      ->type_name("LINE");
+  command->add_option("--format", arguments->format, "table, csv or json")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"table", "csv", "json"}));
+  command->callback([arguments, &context] { context.exit_code = keep_runs(*arguments); });
+}
+
+}  // namespace gpumemprof
