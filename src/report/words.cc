@@ -108,8 +108,10 @@ std::string capitalized(std::string text) {
 }
 
 std::string format_plural(uint64_t count, std::string_view noun) {
-  const char* ending = count == 1 ? "" : noun.ends_with('s') ? "es" : "s";
-  return fmt::format("{} {}{}", format_count(count), noun, ending);
+  if (count == 1) return fmt::format("{} {}", format_count(count), noun);
+  if (noun.ends_with("ory"))
+    return fmt::format("{} {}ies", format_count(count), noun.substr(0, noun.size() - 1));
+  return fmt::format("{} {}{}", format_count(count), noun, noun.ends_with('s') ? "es" : "s");
 }
 
 namespace {
