@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "recording/missing_events.h"
+#include "recording/module_names.h"
 #include "recording/raw_file.h"
 #include "recording/recording_file.h"
 #include "recording/sealed_file.h"
@@ -245,6 +246,17 @@ struct RecordingFollower::Impl {
     return held;
   }
 
+  /// A recorded stack has the class of a module; marks, usually later ones, have its path.
+  void name_modules() {
+    ModuleNames names;
+    const auto take = [&](const Mark& mark) { names.add(0, mark); };
+    sealed->each_mark(MarkKind::kModule, take);
+    for (auto& [id, stream] : raw->streams()) each_raw_mark(*file, stream, MarkKind::kModule, take);
+    for (FollowedDevice& device : last.devices) {
+      for (FollowedHeld& held : device.held) held.stack = names.named(0, held.stack, &tables);
+    }
+  }
+
   void publish(const LiveState& now, const FirstPage& page, uint64_t gone,
                FollowObserver* told_by) {
     known_missing = gone;
@@ -267,6 +279,7 @@ struct RecordingFollower::Impl {
       device.holders = name_holders(now, static_cast<uint16_t>(i), most_holders,
                                     device.categories, tables);
     }
+    if (wants_held) name_modules();
     if (told_by) last.driver = told_by->driver_now();
     const MissingEvents missing = missing_events(*file, page, *sealed, *raw, raw->losses().events);
     uint64_t lost = missing.events + unreadable_events;
