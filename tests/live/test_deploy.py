@@ -69,6 +69,19 @@ def test_the_collector_scrapes_what_prometheus_scrapes():
     assert [{**job, "scrape_interval": None} for job in scraped] == [{**job, "scrape_interval": None} for job in wanted]
 
 
+def test_alloy_and_parca_scrape_profiles_where_prometheus_scrapes_metrics():
+    (wanted,) = yaml.safe_load((DEPLOY / "prometheus" / "scrape.yaml").read_text())["scrape_configs"]
+    (parca,) = yaml.safe_load((DEPLOY / "parca" / "parca.yaml").read_text())["scrape_configs"]
+    for key in ("job_name", "authorization", "static_configs"):
+        assert parca[key] == wanted[key]
+    alloy = (DEPLOY / "pyroscope" / "config.alloy").read_text()
+    (target,) = wanted["static_configs"][0]["targets"]
+    assert f'"__address__" = "{target}"' in alloy and wanted["authorization"]["credentials_file"] in alloy
+    answers = (harness.ROOT / "src" / "serve" / "service.cc").read_text()
+    path = parca["profiling_config"]["pprof_config"]["gpu"]["path"]
+    assert f'"{path}"' in answers and f'"{path}"' in alloy
+
+
 def test_promtool_takes_every_expression_of_the_dashboard(tmp_path):
     promtool = needs("promtool")
     values = {"$__range": "1h", "$__rate_interval": "1m", "$instance": ".*", "$program": ".*"}
