@@ -7,6 +7,7 @@ INSERT INTO gpumemprof.categories SELECT * FROM file('lake/*/categories.parquet'
 INSERT INTO gpumemprof.stacks SELECT * FROM file('lake/*/stacks.parquet', Parquet);
 INSERT INTO gpumemprof.samples SELECT * FROM file('lake/*/samples.parquet', Parquet);
 INSERT INTO gpumemprof.steps SELECT * FROM file('lake/*/steps.parquet', Parquet);
+INSERT INTO gpumemprof.slices SELECT * FROM file('lake/*/slices.parquet', Parquet);
 INSERT INTO gpumemprof.findings SELECT * FROM file('lake/*/findings.parquet', Parquet);
 -- Last: the peaks are made of it and of what is there by then.
 INSERT INTO gpumemprof.intervals (run, memory, rank, interval, birth_event, death_event, birth_time_ns, death_time_ns, address, size_bytes, stack, stream, thread, category, module, phase, step)

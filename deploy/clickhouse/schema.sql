@@ -106,6 +106,15 @@ CREATE TABLE IF NOT EXISTS gpumemprof.steps (
   end_time_ns Nullable(Int64)
 ) ENGINE = MergeTree ORDER BY (run, memory, ifNull(begin_event, 0));
 
+CREATE TABLE IF NOT EXISTS gpumemprof.slices (
+  run LowCardinality(String),
+  memory Int64,
+  slice Nullable(Int64),
+  slice_ns Int64,
+  net_bytes Int64,
+  rise_bytes Int64
+) ENGINE = MergeTree ORDER BY (run, memory, ifNull(slice, 0));
+
 CREATE TABLE IF NOT EXISTS gpumemprof.findings (
   run LowCardinality(String),
   finding Int64,

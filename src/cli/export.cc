@@ -274,12 +274,12 @@ void add_export_command(CLI::App& app, CommandContext& context) {
       ->type_name("DIR|FILE...");
   command
       ->add_option("--to", arguments->to,
-                   "all events: jsonl, csv, perfetto, perfetto-tar (a trace a process, in an archive); all "
-                   "allocations as tables: parquet (a lake), sqlite; the stacks of one device: pprof, speedscope, folded, html (the page, "
-                   "opened at its holders); a PyTorch snapshot: snapshot")
-      ->check(CLI::IsMember(
-          {"jsonl", "csv", "perfetto", "perfetto-tar", "parquet", "sqlite", "pprof",
-                            "speedscope", "folded", "html", "snapshot"}));
+                   "all events: jsonl, csv, perfetto, perfetto-tar (a trace a process, in an "
+                   "archive); all allocations as tables: parquet (a lake), sqlite; the stacks of "
+                   "one device: pprof, speedscope, folded, html (the page, opened at its holders); "
+                   "a PyTorch snapshot: snapshot")
+      ->check(CLI::IsMember({"jsonl", "csv", "perfetto", "perfetto-tar", "parquet", "sqlite",
+                             "pprof", "speedscope", "folded", "html", "snapshot"}));
   command
       ->add_option("--at", arguments->at,
                    "folded, speedscope, html: what was live at the peak (the default), at the end, "

@@ -134,6 +134,27 @@ TEST_F(LakeTest, StepsEndWhereTheProgramSaid) {
   EXPECT_EQ(intervals[1].at("step"), "5");
 }
 
+TEST_F(LakeTest, SlicesTellHowFarTheLevelWentAndWhereItEnded) {
+  FakeProbe probe(0x1234, 100, 64);
+  auto& thread = probe.start_thread(11, "main");
+  constexpr uint64_t kSlice = 65'536;
+  probe.alloc(&thread, 3 * kSlice, 0x1000, 100, 0);
+  probe.alloc(&thread, 3 * kSlice + 1, 0x2000, 40, 0);
+  probe.free(&thread, 3 * kSlice + 2, 0x1000);
+  probe.free(&thread, 5 * kSlice, 0x2000);
+  const auto run = read(probe);
+  const auto rows = all_rows(*run, "slices");
+  ASSERT_EQ(rows.size(), 2u + (rows[0].contains("slice") ? 0 : 1));
+  const Row &first = rows[rows.size() - 2], &second = rows.back();
+  EXPECT_EQ(first.at("slice_ns"), "65536");
+  EXPECT_EQ(first.at("net_bytes"), "40");
+  EXPECT_EQ(first.at("rise_bytes"), "140");
+  EXPECT_EQ(second.at("net_bytes"), "-40");
+  EXPECT_EQ(second.at("rise_bytes"), "0");
+  // On the wall clock, whose offset the recording has.
+  EXPECT_EQ(std::stoll(second.at("slice")) - std::stoll(first.at("slice")), 2);
+}
+
 TEST_F(LakeTest, MoreRowsThanABatchComeInSeveral) {
   FakeProbe probe(0x1234, 100, 4096);
   auto& thread = probe.start_thread(11, "main");

@@ -1,69 +1,68 @@
 -- cross_rank_peak(runs): the most that all main memories of the runs LIKE that held at one time, and when.
--- Exact without sorting every event: in a million slices of time it is known what was held at the end of each, and that
--- no more than that and its births was held within it. Only slices that could have the peak are sorted.
+-- Exact without sorting every event: of every slice of time it is known what was held at its end, and how far it can have
+-- gone meanwhile. Only events of slices that could have the peak are looked at.
 WITH clocks AS (
-  SELECT run, memory, COALESCE(wall_offset_ns, 0) AS offset_ns
-  FROM ranks
-  WHERE is_main AND run LIKE :in_runs AND (peak_time_ns IS NOT NULL OR peak_event = 0)
+  SELECT r.run AS run, r.memory AS memory, COALESCE(r.wall_offset_ns, 0) AS offset_ns
+  FROM ranks AS r
+  WHERE r.is_main AND r.run LIKE :in_runs AND (r.peak_time_ns IS NOT NULL OR r.peak_event = 0)
 ),
-span AS (
-  SELECT MIN(b.birth_time_ns + k.offset_ns) AS first_ns,
-    (MAX(b.birth_time_ns + k.offset_ns) - MIN(b.birth_time_ns + k.offset_ns)) / 1048576.0 + 1.0 AS slice_ns
-  FROM intervals AS b
-  JOIN clocks AS k ON k.run = b.run AND k.memory = b.memory
-),
-slices AS (
-  SELECT c.slice AS slice, SUM(c.net_bytes) AS net_bytes, SUM(c.born_bytes) AS born_bytes
-  FROM (
-    SELECT COALESCE(CAST((b.birth_time_ns + k.offset_ns - p.first_ns) / p.slice_ns AS BIGINT), -1) AS slice,
-      SUM(b.size_bytes) AS net_bytes, SUM(b.size_bytes) AS born_bytes
-    FROM intervals AS b
-    JOIN clocks AS k ON k.run = b.run AND k.memory = b.memory
-    CROSS JOIN span AS p
-    GROUP BY COALESCE(CAST((b.birth_time_ns + k.offset_ns - p.first_ns) / p.slice_ns AS BIGINT), -1)
-    UNION ALL
-    SELECT CAST((d.death_time_ns + k.offset_ns - p.first_ns) / p.slice_ns AS BIGINT) AS slice,
-      -SUM(d.size_bytes) AS net_bytes, 0 AS born_bytes
-    FROM intervals AS d
-    JOIN clocks AS k ON k.run = d.run AND k.memory = d.memory
-    CROSS JOIN span AS p
-    WHERE d.death_event IS NOT NULL
-    GROUP BY CAST((d.death_time_ns + k.offset_ns - p.first_ns) / p.slice_ns AS BIGINT)
-  ) AS c
-  GROUP BY c.slice
-),
-levels_of_slices AS (
-  SELECT s.slice AS slice, s.net_bytes AS net_bytes, s.born_bytes AS born_bytes,
-    SUM(s.net_bytes) OVER (ORDER BY s.slice ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS end_bytes
+spans AS (
+  SELECT MAX(s.slice_ns) AS slice_ns, MIN(s.slice * s.slice_ns) AS first_ns
   FROM slices AS s
+  JOIN clocks AS k ON k.run = s.run AND k.memory = s.memory
+),
+-- Slices of the longest length; base_ns is where one of them begins, so that numbers from it are exact.
+grid AS (
+  SELECT p.slice_ns AS slice_ns, CAST(FLOOR(p.first_ns / p.slice_ns) AS BIGINT) * p.slice_ns AS base_ns
+  FROM spans AS p
+),
+parts AS (
+  SELECT s.run AS run, s.memory AS memory,
+    COALESCE(CAST(FLOOR((s.slice * s.slice_ns - g.base_ns) / g.slice_ns) AS BIGINT), -1) AS slice,
+    SUM(s.net_bytes) AS net_bytes,
+    CASE WHEN COUNT(*) = 1 THEN MAX(s.rise_bytes)
+      ELSE SUM(CASE WHEN s.net_bytes > 0 THEN s.net_bytes ELSE 0 END) + MAX(s.rise_bytes) END AS rise_bytes
+  FROM slices AS s
+  JOIN clocks AS k ON k.run = s.run AND k.memory = s.memory
+  CROSS JOIN grid AS g
+  GROUP BY s.run, s.memory, COALESCE(CAST(FLOOR((s.slice * s.slice_ns - g.base_ns) / g.slice_ns) AS BIGINT), -1)
+),
+sums AS (
+  SELECT a.slice AS slice, SUM(a.net_bytes) AS net_bytes, SUM(a.rise_bytes) AS rise_bytes
+  FROM parts AS a
+  GROUP BY a.slice
+),
+ends AS (
+  SELECT s.slice AS slice, s.net_bytes AS net_bytes, s.rise_bytes AS rise_bytes,
+    SUM(s.net_bytes) OVER (ORDER BY s.slice ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS end_bytes
+  FROM sums AS s
 ),
 highest AS (
-  SELECT l.slice AS slice, l.end_bytes - l.net_bytes AS begin_bytes
-  FROM levels_of_slices AS l
-  CROSS JOIN (SELECT MAX(m.end_bytes) AS known_bytes FROM levels_of_slices AS m) AS n
-  WHERE l.end_bytes - l.net_bytes + l.born_bytes >= n.known_bytes
+  SELECT e.slice AS slice, CAST(e.end_bytes - e.net_bytes AS BIGINT) AS begin_bytes
+  FROM ends AS e
+  CROSS JOIN (SELECT MAX(n.end_bytes) AS known_bytes FROM ends AS n) AS m
+  WHERE e.end_bytes - e.net_bytes + e.rise_bytes >= m.known_bytes
 ),
 moments AS (
-  SELECT e.time_ns AS time_ns,
-    e.begin_bytes + SUM(e.added_bytes) OVER (
-      PARTITION BY e.slice ORDER BY e.time_ns, e.run, e.memory, e.event ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+  SELECT c.time_ns AS time_ns,
+    c.begin_bytes + SUM(c.added_bytes) OVER (
+      PARTITION BY c.slice ORDER BY c.time_ns, c.run, c.memory, c.event ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
     ) AS live_bytes
   FROM (
     SELECT h.slice AS slice, h.begin_bytes AS begin_bytes, b.run AS run, b.memory AS memory, b.birth_event AS event,
       b.birth_time_ns + k.offset_ns AS time_ns, b.size_bytes AS added_bytes
     FROM intervals AS b
     JOIN clocks AS k ON k.run = b.run AND k.memory = b.memory
-    CROSS JOIN span AS p
-    JOIN highest AS h ON h.slice = COALESCE(CAST((b.birth_time_ns + k.offset_ns - p.first_ns) / p.slice_ns AS BIGINT), -1)
+    CROSS JOIN grid AS g
+    JOIN highest AS h ON h.slice = COALESCE(CAST(FLOOR((b.birth_time_ns + k.offset_ns - g.base_ns) / g.slice_ns) AS BIGINT), -1)
     UNION ALL
     SELECT h.slice AS slice, h.begin_bytes AS begin_bytes, d.run AS run, d.memory AS memory, d.death_event AS event,
       d.death_time_ns + k.offset_ns AS time_ns, -d.size_bytes AS added_bytes
     FROM intervals AS d
     JOIN clocks AS k ON k.run = d.run AND k.memory = d.memory
-    CROSS JOIN span AS p
-    JOIN highest AS h ON h.slice = CAST((d.death_time_ns + k.offset_ns - p.first_ns) / p.slice_ns AS BIGINT)
-    WHERE d.death_event IS NOT NULL
-  ) AS e
+    CROSS JOIN grid AS g
+    JOIN highest AS h ON h.slice = CAST(FLOOR((d.death_time_ns + k.offset_ns - g.base_ns) / g.slice_ns) AS BIGINT)
+  ) AS c
 )
 SELECT m.live_bytes AS peak_bytes, MIN(m.time_ns) AS time_ns, (SELECT COUNT(*) FROM clocks) AS memories
 FROM moments AS m
