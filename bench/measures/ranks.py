@@ -1,4 +1,5 @@
 """What many ranks take, merged into one lake and asked together: one recorded rank, and as many like it."""
+import json
 import os
 import pathlib
 import shutil
@@ -55,8 +56,9 @@ def make_lake(lake, ranks, events):
 
 
 def ask(lake, query):
-    fact, _ = launch.timed([launch.gpumemprof(), "sql", lake, query, "--format", "json"])
-    return fact
+    """What it took, and the rows."""
+    fact, answer = launch.timed([launch.gpumemprof(), "sql", lake, query, "--format", "json"])
+    return fact, json.loads(answer)
 
 
 def text(fact):
@@ -68,7 +70,7 @@ def merged(ranks, events):
         _, export = make_lake(parts, ranks, events)
         for run in pathlib.Path(parts).iterdir():  # merging is moving
             shutil.move(run, lake)
-        peak, lines = ask(lake, PEAK), ask(lake, LINES)
+        (peak, _), (lines, _) = ask(lake, PEAK), ask(lake, LINES)
     seconds = peak["seconds"] + lines["seconds"]
     most = max(peak["peak_rss_kib"], lines["peak_rss_kib"])
     return [
@@ -82,11 +84,14 @@ def merged(ranks, events):
 def many_rows(ranks, events):
     with launch.folder() as lake:
         count, _ = make_lake(lake, ranks, events)
-        facts = {"DuckDB": ask(lake, PEAK)}
+        fact, (answer,) = ask(lake, PEAK)
+        facts = {"DuckDB": fact}
         if os.path.exists(ENGINES):
             (query,) = [one for one in queries() if one.name == "cross_rank_peak"]
             asked = [ENGINES, os.path.join(launch.PROGRAMS, "ask_clickhouse.py"), lake, query.with_values("%")]
-            facts["ClickHouse"], _ = launch.timed(asked)
+            facts["ClickHouse"], told = launch.timed(asked)
+            if told.strip() != ",".join(str(value) for value in answer.values()):
+                raise launch.Failed(f"DuckDB answers {answer}, ClickHouse {told.strip()}")
     return [Row(f"cross-rank peak of {ranks} ranks, {count:,} rows of intervals, {engine}", text(fact), "≤ 10 s, ≤ 1 GiB",
                 fact["seconds"] <= 10 and fact["peak_rss_kib"] <= MOST_KIB, section="more", raw={"runs": [fact]})
             for engine, fact in facts.items()]  # fmt: skip

@@ -13,19 +13,19 @@ spans AS (
 ),
 -- Slices of the longest length; base_ns is where one of them begins, so that numbers from it are exact.
 grid AS (
-  SELECT p.slice_ns AS slice_ns, CAST(FLOOR(p.first_ns / p.slice_ns) AS BIGINT) * p.slice_ns AS base_ns
+  SELECT p.slice_ns AS slice_ns, CAST(COALESCE(FLOOR(p.first_ns / p.slice_ns), 0) AS BIGINT) * p.slice_ns AS base_ns
   FROM spans AS p
 ),
 parts AS (
   SELECT s.run AS run, s.memory AS memory,
-    COALESCE(CAST(FLOOR((s.slice * s.slice_ns - g.base_ns) / g.slice_ns) AS BIGINT), -1) AS slice,
+    CAST(COALESCE(FLOOR((s.slice * s.slice_ns - g.base_ns) / g.slice_ns), -1) AS BIGINT) AS slice,
     SUM(s.net_bytes) AS net_bytes,
     CASE WHEN COUNT(*) = 1 THEN MAX(s.rise_bytes)
       ELSE SUM(CASE WHEN s.net_bytes > 0 THEN s.net_bytes ELSE 0 END) + MAX(s.rise_bytes) END AS rise_bytes
   FROM slices AS s
   JOIN clocks AS k ON k.run = s.run AND k.memory = s.memory
   CROSS JOIN grid AS g
-  GROUP BY s.run, s.memory, COALESCE(CAST(FLOOR((s.slice * s.slice_ns - g.base_ns) / g.slice_ns) AS BIGINT), -1)
+  GROUP BY s.run, s.memory, CAST(COALESCE(FLOOR((s.slice * s.slice_ns - g.base_ns) / g.slice_ns), -1) AS BIGINT)
 ),
 sums AS (
   SELECT a.slice AS slice, SUM(a.net_bytes) AS net_bytes, SUM(a.rise_bytes) AS rise_bytes
@@ -54,14 +54,14 @@ moments AS (
     FROM intervals AS b
     JOIN clocks AS k ON k.run = b.run AND k.memory = b.memory
     CROSS JOIN grid AS g
-    JOIN highest AS h ON h.slice = COALESCE(CAST(FLOOR((b.birth_time_ns + k.offset_ns - g.base_ns) / g.slice_ns) AS BIGINT), -1)
+    JOIN highest AS h ON h.slice = CAST(COALESCE(FLOOR((b.birth_time_ns + k.offset_ns - g.base_ns) / g.slice_ns), -1) AS BIGINT)
     UNION ALL
     SELECT h.slice AS slice, h.begin_bytes AS begin_bytes, d.run AS run, d.memory AS memory, d.death_event AS event,
       d.death_time_ns + k.offset_ns AS time_ns, -d.size_bytes AS added_bytes
     FROM intervals AS d
     JOIN clocks AS k ON k.run = d.run AND k.memory = d.memory
     CROSS JOIN grid AS g
-    JOIN highest AS h ON h.slice = CAST(FLOOR((d.death_time_ns + k.offset_ns - g.base_ns) / g.slice_ns) AS BIGINT)
+    JOIN highest AS h ON h.slice = CAST(COALESCE(FLOOR((d.death_time_ns + k.offset_ns - g.base_ns) / g.slice_ns), -2) AS BIGINT)
   ) AS c
 )
 SELECT m.live_bytes AS peak_bytes, MIN(m.time_ns) AS time_ns, (SELECT COUNT(*) FROM clocks) AS memories
