@@ -43,28 +43,43 @@ highest AS (
   CROSS JOIN (SELECT MAX(n.end_bytes) AS known_bytes FROM ends AS n) AS m
   WHERE e.end_bytes - e.net_bytes + e.rise_bytes >= m.known_bytes
 ),
+-- The same grid on the own clock of each memory.
+own AS (
+  SELECT k.run AS run, k.memory AS memory, k.offset_ns AS offset_ns, g.base_ns - k.offset_ns AS base_ns, g.slice_ns AS slice_ns
+  FROM clocks AS k
+  CROSS JOIN grid AS g
+),
+bounds AS (
+  SELECT MIN(o.base_ns + h.slice * o.slice_ns) AS from_ns, MAX(o.base_ns + (h.slice + 1) * o.slice_ns) AS to_ns
+  FROM highest AS h
+  CROSS JOIN own AS o
+  WHERE h.slice >= 0
+),
+births AS (
+  SELECT i.run AS run, i.memory AS memory, i.birth_event AS event, i.birth_time_ns AS time_ns, i.size_bytes AS added_bytes
+  FROM intervals AS i
+  WHERE i.birth_time_ns IS NULL
+    OR (i.birth_time_ns >= (SELECT from_ns FROM bounds) AND i.birth_time_ns < (SELECT to_ns FROM bounds))
+),
+deaths AS (
+  SELECT i.run AS run, i.memory AS memory, i.death_event AS event, i.death_time_ns AS time_ns, -i.size_bytes AS added_bytes
+  FROM intervals AS i
+  WHERE i.death_time_ns >= (SELECT from_ns FROM bounds) AND i.death_time_ns < (SELECT to_ns FROM bounds)
+),
 moments AS (
   SELECT c.time_ns AS time_ns,
     c.begin_bytes + SUM(c.added_bytes) OVER (
       PARTITION BY c.slice ORDER BY c.time_ns, c.run, c.memory, c.event ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
     ) AS live_bytes
   FROM (
-    SELECT h.slice AS slice, h.begin_bytes AS begin_bytes, b.run AS run, b.memory AS memory, b.birth_event AS event,
-      b.birth_time_ns + k.offset_ns AS time_ns, b.size_bytes AS added_bytes
-    FROM intervals AS b
-    JOIN clocks AS k ON k.run = b.run AND k.memory = b.memory
-    CROSS JOIN grid AS g
-    JOIN highest AS h ON h.slice = CAST(COALESCE(FLOOR((b.birth_time_ns + k.offset_ns - g.base_ns) / g.slice_ns), -1) AS BIGINT)
-    UNION ALL
-    SELECT h.slice AS slice, h.begin_bytes AS begin_bytes, d.run AS run, d.memory AS memory, d.death_event AS event,
-      d.death_time_ns + k.offset_ns AS time_ns, -d.size_bytes AS added_bytes
-    FROM intervals AS d
-    JOIN clocks AS k ON k.run = d.run AND k.memory = d.memory
-    CROSS JOIN grid AS g
-    JOIN highest AS h ON h.slice = CAST(COALESCE(FLOOR((d.death_time_ns + k.offset_ns - g.base_ns) / g.slice_ns), -2) AS BIGINT)
+    SELECT h.slice AS slice, h.begin_bytes AS begin_bytes, e.run AS run, e.memory AS memory, e.event AS event,
+      e.time_ns + o.offset_ns AS time_ns, e.added_bytes AS added_bytes
+    FROM (SELECT * FROM births UNION ALL SELECT * FROM deaths) AS e
+    JOIN own AS o ON o.run = e.run AND o.memory = e.memory
+    JOIN highest AS h ON h.slice = CAST(COALESCE(FLOOR((e.time_ns - o.base_ns) / o.slice_ns), -1) AS BIGINT)
   ) AS c
 )
-SELECT m.live_bytes AS peak_bytes, MIN(m.time_ns) AS time_ns, (SELECT COUNT(*) FROM clocks) AS memories
+SELECT m.live_bytes AS peak_bytes, m.time_ns AS time_ns, (SELECT COUNT(*) FROM clocks) AS memories
 FROM moments AS m
-WHERE m.live_bytes = (SELECT MAX(n.live_bytes) FROM moments AS n)
-GROUP BY m.live_bytes
+ORDER BY m.live_bytes DESC, COALESCE(m.time_ns, 0)
+LIMIT 1
