@@ -97,6 +97,17 @@ def many_rows(ranks, events):
             for engine, fact in facts.items()]  # fmt: skip
 
 
+def opened(runs):
+    """Runs of a few events, so that all of it is opening."""
+    with launch.folder() as one, launch.folder() as lake:
+        make_lake(one, 1, 1000)
+        for number in range(runs):
+            shutil.copytree(f"{one}/rank-00", f"{lake}/run-{number:04}", copy_function=os.link)
+        fact, _ = ask(lake, "SELECT MAX(peak_bytes) AS most FROM ranks")
+    return [Row(f"a lake of {runs} runs opened and asked for the highest peak", text(fact), section="more", raw={"runs": [fact]})]
+
+
 def parts(size):
     ranks, events, events_of_many = size["ranks"]
-    return [lambda: merged(ranks, events), lambda: many_rows(ranks, events_of_many)]
+    return [lambda: merged(ranks, events), lambda: many_rows(ranks, events_of_many), lambda: opened(ranks),
+            lambda: opened(8 * ranks)]
