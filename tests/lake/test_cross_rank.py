@@ -22,7 +22,7 @@ for step in range(40):
 
 
 @pytest.fixture(scope="module")
-def lake(tmp_path_factory):
+def recordings(tmp_path_factory):
     pytest.importorskip("torch")
     folder = tmp_path_factory.mktemp("ranks")
 
@@ -31,17 +31,25 @@ def lake(tmp_path_factory):
         return harness.record(folder / f"rank{rank}", [harness.PYTHON, "-c", RANK], env=env).ok().folder
 
     with concurrent.futures.ThreadPoolExecutor() as pool:
-        for recording in pool.map(record, range(3)):
-            lakes.export(recording, folder / "lake")
-    return folder / "lake"
+        return list(pool.map(record, range(3)))
+
+
+@pytest.fixture(scope="module")
+def lake(recordings, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("lake")
+    for recording in recordings:
+        lakes.export(recording, folder)
+    return folder
 
 
 def plain(runs):
     """(most bytes, when, how many memories) of all events in the order of their times."""
     changes, memories = [], 0
     for run in runs:
-        for rank in pq.read_table(run / "ranks.parquet").to_pylist():
-            if not rank["is_main"]:
+        ranks = pq.read_table(run / "ranks.parquet").to_pylist()
+        kinds = {(rank["backend"], rank["layer"]) for rank in ranks if rank["is_main"]}
+        for rank in ranks:
+            if (rank["backend"], rank["layer"]) not in kinds or (rank["peak_time_ns"] is None and rank["peak_event"] != 0):
                 continue
             memories += 1
             offset = rank["wall_offset_ns"] or 0
@@ -63,6 +71,12 @@ def test_it_is_the_most_that_all_held_at_one_time(lake):
     ((peak, when, memories),) = [tuple(row.values()) for row in lakes.ask("SELECT * FROM cross_rank_peak('%')", lake)]
     assert (peak, when, memories) == plain(runs) and memories == 3
     assert peak <= sum(row["peak_bytes"] for row in lakes.ask("SELECT peak_bytes FROM ranks WHERE is_main", lake))
+
+
+def test_it_is_the_same_where_the_ranks_are_one_run(recordings, lake, tmp_path):
+    lakes.run(["export", *recordings, "--to", "parquet", "-o", tmp_path / "one", "--no-seal"]).ok()
+    (apart,), (together,) = [lakes.ask("SELECT peak_bytes, memories FROM cross_rank_peak('%')", place) for place in (lake, tmp_path / "one")]
+    assert together == apart and together["memories"] == 3
 
 
 def test_of_one_rank_it_is_the_peak_of_analyze(lake):

@@ -1,10 +1,11 @@
--- cross_rank_peak(runs): the most that all main memories of the runs LIKE that held at one time, and when.
+-- cross_rank_peak(runs): the most that all ranks of the runs LIKE that held at one time, in memories like the main one, and when.
 -- Exact without sorting every event: of every slice of time it is known what was held at its end, and how far it can have
 -- gone meanwhile. Only events of slices that could have the peak are looked at.
 WITH clocks AS (
   SELECT r.run AS run, r.memory AS memory, COALESCE(r.wall_offset_ns, 0) AS offset_ns
   FROM ranks AS r
-  WHERE r.is_main AND r.run LIKE :in_runs AND (r.peak_time_ns IS NOT NULL OR r.peak_event = 0)
+  JOIN (SELECT DISTINCT run, backend, layer FROM ranks WHERE is_main) AS t ON t.run = r.run AND t.backend = r.backend AND t.layer = r.layer
+  WHERE r.run LIKE :in_runs AND (r.peak_time_ns IS NOT NULL OR r.peak_event = 0)
 ),
 spans AS (
   SELECT MAX(s.slice_ns) AS slice_ns, MIN(s.slice * s.slice_ns) AS first_ns
