@@ -31,7 +31,7 @@ function(gpumemprof_unit_tests)
   gpumemprof_unity(unit_tests)
   # A third of all objects, and none of them is hot: they compile faster so.
   target_compile_options(unit_tests PRIVATE -O1)
-  target_link_libraries(unit_tests PRIVATE serve top report readers allocator live devices run probe_parts GTest::gtest_main GTest::gmock)
+  target_link_libraries(unit_tests PRIVATE serve top lake report readers allocator live devices run probe_parts GTest::gtest_main GTest::gmock)
   # Only those that read committed files get the path: the others' objects are the same in every checkout, so that a
   # compiler cache serves a second clone.
   foreach(test IN LISTS tests)

@@ -37,7 +37,7 @@ ALLOWED = {
 }
 # A test may use what it needs as a witness, as long as no cycle of rooms comes of it.
 ALLOWED_IN_TESTS = {"recording": {"probe"}, "picture": {"recording"}, "live": {"format"}, "probe": {"recording", "trace"},
-                    "analysis": {"format", "probe"}, "allocator": {"readers"}}
+                    "analysis": {"format", "probe"}, "allocator": {"readers"}, "lake": {"format", "recording"}}
 
 # Inside of the two large rooms: what a folder may include of its own room. "results" are the headers beside the folders,
 # which say what all of them tell; "door" is what puts the folders together.

@@ -1,11 +1,12 @@
-// Events through the Arrow C stream interface. The structs are those of Arrow's specification (the
-// C data and C stream interfaces): their members, order and flags are an ABI and must stay.
+// Tables through the Arrow C stream interface, a batch at a time. The structs are those of Arrow's
+// specification (the C data and C stream interfaces): their members, order and flags are an ABI and
+// must stay.
 #pragma once
 
 #include <cstdint>
 #include <memory>
-
-#include "native/columns.h"
+#include <string>
+#include <vector>
 
 // The guards are the specification's, so that this header can meet another one that has the same.
 #ifndef ARROW_C_DATA_INTERFACE
@@ -54,10 +55,34 @@ struct ArrowArrayStream {
 
 namespace gpumemprof::python {
 
-/// Fills `stream` with one record batch of a column for each member of Columns. `action`, `device`
-/// and `stream` are dictionaries of their names or numbers. The values are those of `columns`,
-/// which is kept until every part has been released; only the bits that say what is null are made
-/// here. Null is what is not known: see valid() in the source.
-void fill_arrow_stream(std::shared_ptr<const Columns> columns, ArrowArrayStream* stream);
+/// A column of a batch, or without values its name and type. Pointers are into what
+/// ArrowBatch::owner keeps.
+struct ArrowColumn {
+  std::string name;
+  const char* format = "l";  ///< of the specification: l int64, C uint8, S uint16, I, L, u string
+  int64_t length = 0, nulls = 0;
+  const void* known = nullptr;   ///< a bit a value, least significant first; unused without nulls
+  const void* values = nullptr;  ///< of a string column its offsets
+  const void* texts = nullptr;   ///< of a string column
+  std::shared_ptr<const ArrowColumn> dictionary;  ///< what the values are indexes of
+};
+
+struct ArrowBatch {
+  std::vector<ArrowColumn> columns;
+  std::shared_ptr<const void> owner;
+  int64_t length = 0;
+};
+
+class ArrowTable {
+ public:
+  virtual ~ArrowTable() = default;
+  virtual std::vector<ArrowColumn> columns() const = 0;
+  /// The next rows; none at the end.
+  virtual ArrowBatch next() = 0;
+};
+
+/// Takes the table over. Any thread may read the stream, one at a time, without the GIL; batches
+/// outlive it.
+void fill_arrow_stream(std::unique_ptr<ArrowTable> table, ArrowArrayStream* stream);
 
 }  // namespace gpumemprof::python

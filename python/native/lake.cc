@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "lake/run.h"
+#include "native/arrow_capsule.h"
 #include "native/lake_stream.h"
 #include "native/raise.h"
+#include "page/index_key.h"
 #include "report/describe/facts.h"
 #include "report/words.h"
 #include "trace/anonymizer.h"
@@ -48,14 +50,7 @@ std::unique_ptr<LakeRows> rows_or_raise(const RunForPython& self, const std::str
 }
 
 nb::capsule table_stream(const RunForPython& self, const std::string& table, size_t memory) {
-  auto stream = std::make_unique<ArrowArrayStream>();
-  fill_lake_stream(rows_or_raise(self, table, memory), self.run, stream.get());
-  // Whoever takes the stream over leaves a null release behind.
-  return nb::capsule(stream.release(), "arrow_array_stream", [](void* p) noexcept {
-    auto* left = static_cast<ArrowArrayStream*>(p);
-    if (left->release) left->release(left);
-    delete left;
-  });
+  return arrow_capsule(arrow_of_lake(rows_or_raise(self, table, memory), self.run));
 }
 
 /// The rows of a table as lists, a batch at a time.
@@ -118,6 +113,17 @@ nb::list processes_of(const RunForPython& self) {
   return out;
 }
 
+/// Where what was made of these files may be kept, and what it depends on: (folder, key), both empty
+/// where there is no such place, or the files still grow. `reader` is the file of this code.
+nb::tuple cache_place(nb::list names, const std::string& kind, const std::string& reader) {
+  std::vector<std::string> paths;
+  for (nb::handle name : names) paths.push_back(path_of(name));
+  const std::string key = index_key(paths, {}, reader);
+  const std::string place = key.empty() ? "" : in_cache(paths, kind);
+  return nb::make_tuple(nb::bytes(place.data(), place.size()),
+                        nb::bytes(place.empty() ? "" : key.data(), place.empty() ? 0 : key.size()));
+}
+
 /// A sentence on what is missing, empty where nothing is, and whether every event is there.
 nb::tuple lost_by(const RunForPython& self) {
   const Loss& loss = self.run->whole().analysis().loss;
@@ -145,6 +151,7 @@ void bind_lake(nb::module_& module) {
           nb::arg("table"), nb::arg("memory") = 0);
   module.def("read_run", &read_run, nb::arg("paths"), nb::arg("seal") = true,
              nb::arg("anonymize") = false);
+  module.def("cache_place", &cache_place, nb::arg("paths"), nb::arg("kind"), nb::arg("reader"));
 }
 
 }  // namespace gpumemprof::python

@@ -1,7 +1,6 @@
-// A table of a lake through the Arrow C stream interface, a batch at a time.
+// A table of a lake as an Arrow table.
 #pragma once
 
-#include <functional>
 #include <memory>
 
 #include "lake/batch.h"
@@ -9,9 +8,8 @@
 
 namespace gpumemprof::python {
 
-/// Takes the rows over. `owner` is kept until the stream is released: what the rows read lives as
-/// long. Any thread may read it, one at a time, without the GIL.
-void fill_lake_stream(std::unique_ptr<LakeRows> rows, std::shared_ptr<const void> owner,
-                      ArrowArrayStream* stream);
+/// `owner` is kept with it: what the rows read lives as long.
+std::unique_ptr<ArrowTable> arrow_of_lake(std::unique_ptr<LakeRows> rows,
+                                          std::shared_ptr<const void> owner);
 
 }  // namespace gpumemprof::python

@@ -16,7 +16,8 @@
 #include "analysis/compare/diff.h"
 #include "analysis/compare/pick_device.h"
 #include "analysis/replay/study_request.h"
-#include "native/arrow_stream.h"
+#include "native/arrow_capsule.h"
+#include "native/event_stream.h"
 #include "native/columns.h"
 #include "native/raise.h"
 #include "report/diff_report.h"
@@ -127,16 +128,7 @@ nb::dict unknown(Trace& trace) {
   return out;
 }
 
-nb::capsule arrow_stream(Trace& trace) {
-  auto stream = std::make_unique<ArrowArrayStream>();
-  fill_arrow_stream(columns_of(trace), stream.get());
-  // Whoever takes the stream over leaves a null release behind.
-  return nb::capsule(stream.release(), "arrow_array_stream", [](void* p) noexcept {
-    auto* left = static_cast<ArrowArrayStream*>(p);
-    if (left->release) left->release(left);
-    delete left;
-  });
-}
+nb::capsule arrow_stream(Trace& trace) { return arrow_capsule(arrow_of_events(columns_of(trace))); }
 
 std::vector<std::string> stack(Trace& trace, uint32_t id) {
   columns_of(trace);

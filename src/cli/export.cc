@@ -6,6 +6,7 @@
 #include "analysis/analyze.h"
 #include "analysis/compare/pick_device.h"
 #include "cli/commands.h"
+#include "cli/export_archive.h"
 #include "cli/export_snapshot.h"
 #include "cli/input.h"
 #include "cli/moment_argument.h"
@@ -36,14 +37,6 @@ struct ExportArguments {
 
 bool is_stack_format(const std::string& to) {
   return to == "folded" || to == "speedscope" || to == "pprof";
-}
-
-/// What the output lacks, in the words of `analyze`. Where it lacks events it is not what was asked
-/// for, whoever lost them.
-int say_losses(const std::string& subject, const Loss& loss) {
-  if (is_complete(loss)) return kExitOk;
-  report_error(subject, {ErrorCode::kSystem, loss_sentence(loss), std::nullopt});
-  return loss.has_every_event() ? kExitOk : kExitToolFailed;
 }
 
 /// By libraries that Python has, in a child that reads the run itself.
@@ -216,16 +209,16 @@ FollowedSource::Sizes sizes_of(const std::string& to) {
 int export_source(const ExportArguments& arguments) {
   if (arguments.to.empty()) {
     return report_error("", {ErrorCode::kUsage,
-                             "--to is required: jsonl, csv, perfetto, parquet, sqlite, pprof, "
-                             "speedscope, folded, html or snapshot (see gpumemprof export --help)",
+                             "--to is required: jsonl, csv, perfetto, perfetto-tar, parquet, sqlite, "
+                             "pprof, speedscope, folded, html or snapshot (see gpumemprof export --help)",
                              std::nullopt});
   }
   const std::string subject = arguments.paths.size() == 1 ? arguments.paths[0] : "";
   if (const std::string wrong = wrong_use(arguments); !wrong.empty()) {
     return report_error("", {ErrorCode::kUsage, wrong, std::nullopt});
   }
-  const bool is_binary =
-      arguments.to == "pprof" || arguments.to == "perfetto" || arguments.to == "snapshot";
+  const bool is_binary = arguments.to == "pprof" || arguments.to.starts_with("perfetto") ||
+                         arguments.to == "snapshot";
   if (is_binary && arguments.output.empty() && isatty(STDOUT_FILENO) == 1) {
     return report_error("", {ErrorCode::kUsage,
                              arguments.to + " is binary: give --output FILE or a pipe",
@@ -233,6 +226,10 @@ int export_source(const ExportArguments& arguments) {
   }
   if (arguments.to == "parquet" || arguments.to == "sqlite") return export_tables(arguments);
   if (arguments.to == "html") return export_page(arguments, subject);
+  if (arguments.to == "perfetto-tar")
+    return export_perfetto_archive(
+        arguments.paths, arguments.output,
+        arguments.anonymize ? std::make_shared<Anonymizer>() : nullptr);
   if (arguments.to == "snapshot")
     return export_as_snapshot(arguments.paths, arguments.output, !arguments.no_seal);
   auto input = open_input_showing_progress(arguments.paths, !arguments.no_seal);
@@ -278,12 +275,12 @@ void add_export_command(CLI::App& app, CommandContext& context) {
       ->type_name("DIR|FILE...");
   command
       ->add_option("--to", arguments->to,
-                   "all events: jsonl, csv, perfetto; all allocations as tables: parquet (a lake), "
-                   "sqlite; the stacks of one device: pprof, speedscope, folded, html (the page, "
-                   "opened at its holders); a PyTorch snapshot: snapshot")
-      ->check(CLI::IsMember(
-          {"jsonl", "csv", "perfetto", "parquet", "sqlite", "pprof", "speedscope",
-                            "folded", "html", "snapshot"}));
+                   "all events: jsonl, csv, perfetto, perfetto-tar (a trace a process, in an "
+                   "archive); all allocations as tables: parquet (a lake), sqlite; the stacks of "
+                   "one device: pprof, speedscope, folded, html (the page, opened at its holders); "
+                   "a PyTorch snapshot: snapshot")
+      ->check(CLI::IsMember({"jsonl", "csv", "perfetto", "perfetto-tar", "parquet", "sqlite",
+                             "pprof", "speedscope", "folded", "html", "snapshot"}));
   command
       ->add_option("--at", arguments->at,
                    "folded, speedscope, html: what was live at the peak (the default), at the end, "

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "cli/commands.h"
+#include "report/describe/facts.h"
 
 namespace gpumemprof {
 namespace {
@@ -94,6 +95,12 @@ int write_output(std::string_view text, const std::string& path,
 int report_output_error(const Output& output, const Error& error) {
   if (output.reader_is_gone()) return kExitToolFailed;
   return report_error("", error);
+}
+
+int say_losses(const std::string& subject, const Loss& loss) {
+  if (is_complete(loss)) return kExitOk;
+  report_error(subject, {ErrorCode::kSystem, loss_sentence(loss), std::nullopt});
+  return loss.has_every_event() ? kExitOk : kExitToolFailed;
 }
 
 }  // namespace gpumemprof

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "trace/event_source.h"
 
 namespace gpumemprof {
 
@@ -36,6 +37,10 @@ class Output {
 /// Opens, writes and closes; says what failed. The exit code.
 int write_output(std::string_view text, const std::string& path,
                  const std::vector<std::string>& inputs);
+
+/// What an output lacks, in the words of `analyze`, on stderr. The exit code: where it lacks events
+/// it is not what was asked for, whoever lost them.
+int say_losses(const std::string& subject, const Loss& loss);
 
 /// The exit code for an error of writing to `output`; says it on stderr unless the pipe's reader
 /// left.

@@ -10,6 +10,7 @@
 #include "cli/watch.h"
 #include "picture/camera.h"
 #include "report/words.h"
+#include "serve/live_profile.h"
 #include "serve/service.h"
 
 namespace gpumemprof {
@@ -66,8 +67,9 @@ int serve(const ServeArguments& arguments, const sigset_t& stop) {
   CameraOptions looking = arguments.camera;
   looking.most_look_ns = kLookForAView;
   Camera camera(looking);
-  Service service({.token = *token, .version = GPUMEMPROF_VERSION}, [&] { return camera.take(); });
-  std::printf("Serving http://%s/ and /metrics%s; stop with Ctrl-C or kill\n",
+  Service service({.token = *token, .version = GPUMEMPROF_VERSION}, [&] { return camera.take(); },
+                  [&] { return live_profile(camera, GPUMEMPROF_VERSION); });
+  std::printf("Serving http://%s/, /metrics and /debug/pprof/gpu%s; stop with Ctrl-C or kill\n",
               address_text(server->address()).c_str(),
               token->empty() ? "" : " for clients with the token");
   std::fflush(stdout);

@@ -80,6 +80,18 @@ std::vector<std::string> snapshots_in(const std::string& folder) {
   return out;
 }
 
+std::vector<std::string> parts_of(const std::string& path) {
+  std::vector<std::string> out = snapshots_in(path);
+  std::error_code error;
+  for (auto it = fs::directory_iterator(path, error); !error && it != fs::directory_iterator();
+       it.increment(error)) {
+    if (it->path().extension() == ".gmp") out.push_back(it->path().string());
+  }
+  std::ranges::sort(out);
+  if (out.empty()) out.push_back(path);
+  return out;
+}
+
 namespace {
 
 /// "a.pickle, b.pickle or c.pickle"; of many the first ones.

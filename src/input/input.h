@@ -33,6 +33,10 @@ std::vector<std::string> snapshots_in(const std::string& folder);
 /// The file of a path that is kSamples: itself, or one in the folder.
 std::string samples_path(const std::string& path);
 
+/// What of a path can be read alone: the recordings of a folder, or its snapshots, each sorted; else
+/// the path itself.
+std::vector<std::string> parts_of(const std::string& path);
+
 struct InputOptions {
   /// Folders whose writers are gone are sealed first, where they can be written: that this fails is
   /// no error, unsealed recordings read as well, only slower.

@@ -40,6 +40,7 @@ std::unique_ptr<LakeRows> LakeRun::rows(std::string_view table, size_t memory) c
   if (table == "categories") return category_rows(*this, memory);
   if (table == "samples") return sample_rows(*this, memory);
   if (table == "steps") return step_rows(*this, memory);
+  if (table == "slices") return slice_rows(*this, memory);
   return nullptr;
 }
 

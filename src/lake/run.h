@@ -48,6 +48,7 @@ std::unique_ptr<LakeRows> interval_rows(const LakeRun& run, size_t memory);
 std::unique_ptr<LakeRows> category_rows(const LakeRun& run, size_t memory);
 std::unique_ptr<LakeRows> sample_rows(const LakeRun& run, size_t memory);
 std::unique_ptr<LakeRows> step_rows(const LakeRun& run, size_t memory);
+std::unique_ptr<LakeRows> slice_rows(const LakeRun& run, size_t memory);
 std::unique_ptr<LakeRows> rank_rows(const LakeRun& run);
 std::unique_ptr<LakeRows> stack_rows(const LakeRun& run);
 

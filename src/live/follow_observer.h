@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "trace/event.h"
@@ -43,6 +44,14 @@ struct FollowedGrowth {
   std::string why_none;  ///< it does not grow, or cannot be told yet
 };
 
+/// What one stack holds now of one kind on one stream.
+struct FollowedHeld {
+  uint32_t stack = 0;             ///< id in the tables
+  std::string_view category;      ///< of the program's constants; empty where none is told
+  std::optional<int64_t> stream;  ///< absent where it is not known
+  uint64_t bytes = 0, count = 0;
+};
+
 /// Sealed events are passed once. Unsealed ones are passed again at each look, to a copy that is
 /// then dropped.
 class FollowObserver {
@@ -55,6 +64,8 @@ class FollowObserver {
   virtual void apply(const EventBatch& batch, LiveState* state) = 0;
   /// Call once, at the end of a copy's life.
   virtual FollowedCategories live_now(uint16_t device, const LiveState& state) = 0;
+  /// All that is live, largest first; adds up to the device's live bytes. Call before live_now().
+  virtual std::vector<FollowedHeld> held_now(uint16_t device, const LiveState& state) = 0;
   /// `now_ns`: of the events' clock. Call likewise.
   virtual FollowedGrowth growth_now(uint16_t device, const LiveState& state, int64_t now_ns) = 0;
   /// What the driver has handed out by now; null if it was not recorded. Call likewise.

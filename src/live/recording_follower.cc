@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "recording/missing_events.h"
+#include "recording/module_names.h"
 #include "recording/raw_file.h"
 #include "recording/recording_file.h"
 #include "recording/sealed_file.h"
@@ -132,6 +133,7 @@ struct RecordingFollower::Impl {
   uint64_t unreadable_events = 0;
   uint64_t known_missing = 0;  // records that stayed away when we looked again and again
   bool last_try = false;
+  bool wants_held = false;
   size_t most_holders = 0;
   std::vector<uint16_t> same_device;  // by index in tables
   FollowedState last;
@@ -235,11 +237,32 @@ struct RecordingFollower::Impl {
     return whole;
   }
 
+  static std::vector<FollowedHeld> held_on(uint16_t device, const LiveState& now,
+                                           FollowObserver* told_by) {
+    if (told_by) return told_by->held_now(device, now);
+    std::vector<FollowedHeld> held;
+    for (const Holder& holder : now.holders_now(device))
+      held.push_back({holder.stack, {}, std::nullopt, holder.bytes, holder.count});
+    return held;
+  }
+
+  /// A recorded stack has the class of a module; marks, usually later ones, have its path.
+  void name_modules() {
+    ModuleNames names;
+    const auto take = [&](const Mark& mark) { names.add(0, mark); };
+    sealed->each_mark(MarkKind::kModule, take);
+    for (auto& [id, stream] : raw->streams()) each_raw_mark(*file, stream, MarkKind::kModule, take);
+    for (FollowedDevice& device : last.devices) {
+      for (FollowedHeld& held : device.held) held.stack = names.named(0, held.stack, &tables);
+    }
+  }
+
   void publish(const LiveState& now, const FirstPage& page, uint64_t gone,
                FollowObserver* told_by) {
     known_missing = gone;
     last = {};
     last.events = now.event_count();
+    last.has_held = wants_held;
     last.looked_steady_ns = Clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
     for (size_t i = 0; i < now.devices().size() && i < tables.devices.size(); ++i) {
       const DeviceState& state = now.devices()[i];
@@ -248,6 +271,7 @@ struct RecordingFollower::Impl {
       if (any == 0 || tables.devices[i].layer == Layer::kDriver) continue;
       last.devices.push_back(describe(tables.devices[i], state));
       FollowedDevice& device = last.devices.back();
+      if (wants_held) device.held = held_on(static_cast<uint16_t>(i), now, told_by);
       if (told_by) {
         device.categories = told_by->live_now(static_cast<uint16_t>(i), now);
         device.growth = told_by->growth_now(static_cast<uint16_t>(i), now, last.looked_steady_ns);
@@ -255,6 +279,7 @@ struct RecordingFollower::Impl {
       device.holders = name_holders(now, static_cast<uint16_t>(i), most_holders,
                                     device.categories, tables);
     }
+    if (wants_held) name_modules();
     if (told_by) last.driver = told_by->driver_now();
     const MissingEvents missing = missing_events(*file, page, *sealed, *raw, raw->losses().events);
     uint64_t lost = missing.events + unreadable_events;
@@ -310,9 +335,12 @@ uint64_t RecordingFollower::start_ticks() const { return impl_->header.start_tic
 std::string RecordingFollower::host() const { return header_text(impl_->header.host); }
 std::string RecordingFollower::command() const { return header_text(impl_->header.command); }
 
-Result<FollowedState> RecordingFollower::look() {
+const Tables& RecordingFollower::tables() const { return impl_->tables; }
+
+Result<FollowedState> RecordingFollower::look(bool with_held) {
   const Clock::time_point begin = Clock::now();
-  if (begin < impl_->next_look) return impl_->last;
+  if (begin < impl_->next_look && (!with_held || impl_->last.has_held)) return impl_->last;
+  impl_->wants_held = with_held;
   // While a sealer works, chunks move; with its lock they do not. The sealer retries.
   bool locked = false;
   for (int i = 0; i < kLockTries && !(locked = impl_->file->lock(false)); ++i) usleep(kLockWaitUs);

@@ -41,6 +41,7 @@ struct FollowedDevice {
   std::vector<FollowedHolder> holders;  ///< largest first; as many as open() was asked for
   FollowedCategories categories;        ///< where open() was given who tells them
   FollowedGrowth growth;                ///< likewise
+  std::vector<FollowedHeld> held;       ///< where look() was asked for it
 };
 
 struct FollowedState {
@@ -50,6 +51,7 @@ struct FollowedState {
   uint64_t lost_events = 0;      ///< that are known to be missing
   bool has_exited = false;       ///< the process has ended by exit()
   int64_t looked_steady_ns = 0;  ///< when this was read; the same where nothing was read anew
+  bool has_held = false;         ///< FollowedDevice::held is filled in
   bool exact = true;             ///< false: `why_inexact` says what is missing
   std::string why_inexact;
 };
@@ -72,8 +74,11 @@ class RecordingFollower {
   ~RecordingFollower();
 
   /// What is held now. After a slow look the next ones return the same result for ten times as
-  /// long, so that following never takes more than a tenth of a core. Errors: kSystem.
-  Result<FollowedState> look();
+  /// long, so that following never takes more than a tenth of a core; but one `with_held` reads anew
+  /// where that result has none. Errors: kSystem.
+  Result<FollowedState> look(bool with_held = false);
+  /// Those of the ids of the last look.
+  const Tables& tables() const;
 
   /// Whose recording it is: the PID as the process itself sees it, and its machine.
   int pid() const;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "recording/fake_probe.h"
 #include "recording/test_reading.h"
@@ -67,6 +68,28 @@ TEST(RecordingFollower, AFreeOfTheHostCountsOnce) {
   ASSERT_TRUE(state);
   EXPECT_EQ(state->devices[0].free_count, 1u);
   EXPECT_EQ(state->devices[0].live_bytes, 128u);
+}
+
+TEST(RecordingFollower, WhatIsHeldByStackAddsUpToWhatIsLive) {
+  for_tests::TempFolder folder;
+  for_tests::FakeProbe probe(0x1234, 100, 64);
+  auto& thread = probe.start_thread(11, "main");
+  const uint32_t stack = probe.define_stack(&thread, {"main", "make"}, 7);
+  for (uint64_t i = 0; i < 3; ++i) probe.alloc(&thread, 1000 + i, 0x1000 * (i + 1), 64, stack);
+  probe.alloc(&thread, 1004, 0x9000, 1000, 0);
+  probe.free(&thread, 2000, 0x2000);
+  ASSERT_EQ(probe.save(folder.file("a.gmp")), 0);
+  auto follower = RecordingFollower::open(folder.file("a.gmp"));
+  ASSERT_TRUE(follower);
+  EXPECT_FALSE(follower->look()->has_held);
+  const auto state = follower->look(true);
+  ASSERT_TRUE(state && state->has_held);
+  const std::vector<FollowedHeld>& held = state->devices[0].held;
+  ASSERT_EQ(held.size(), 2u);
+  EXPECT_EQ(std::tuple(held[0].stack, held[0].bytes, held[0].count), std::tuple(0u, 1000u, 1u));
+  EXPECT_EQ(std::tuple(held[1].bytes, held[1].count), std::tuple(128u, 2u));
+  EXPECT_EQ(stack_lines(follower->tables(), held[1].stack).size(), 2u);
+  EXPECT_FALSE(held[0].stream) << "a CPU has none";
 }
 
 TEST(RecordingFollower, FiguresThatContradictEachOtherDoNotWrap) {

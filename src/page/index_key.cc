@@ -94,11 +94,12 @@ fs::path cache_folder() {
 
 }  // namespace
 
-std::string index_key(const std::vector<std::string>& paths, const PageReading& reading) {
+std::string index_key(const std::vector<std::string>& paths, const PageReading& reading,
+                      const std::string& reader) {
   if (reading.names) return {};
   std::error_code error;
   std::string key = fs::current_path(error).string() + '\0';
-  if (!add_file("/proc/self/exe", false, &key)) return {};
+  if (!add_file(reader, false, &key)) return {};
   add_reading(reading, &key);
   for (const std::string& path : paths) {
     const fs::path whole = fs::canonical(path, error);
@@ -132,25 +133,32 @@ bool is_written(const std::vector<std::string>& paths) {
   });
 }
 
+std::string in_cache(const std::vector<std::string>& paths, std::string_view kind) {
+  const fs::path cache = cache_folder();
+  if (cache.empty()) return {};
+  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a; the key itself decides
+  for (const std::string& path : paths) {
+    std::error_code error;
+    const std::string whole = fs::canonical(path, error).string() + '\0';
+    if (error) return {};
+    for (const char c : whole) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  }
+  char name[17];
+  std::snprintf(name, sizeof name, "%016llx", static_cast<unsigned long long>(hash));
+  return (cache / (name + std::string(kind))).string();
+}
+
 std::vector<std::string> index_places(const std::vector<std::string>& paths) {
   std::vector<std::string> places;
-  std::string all;
-  std::error_code error;
-  for (const std::string& path : paths) {
-    const fs::path whole = fs::canonical(path, error);
+  if (paths.size() == 1) {
+    std::error_code error;
+    const fs::path whole = fs::canonical(paths[0], error);
     if (error) return {};
-    all += whole.string() + '\0';
-    if (paths.size() > 1) continue;
     places.push_back(fs::is_directory(whole, error) ? (whole / kIndexSuffix).string()
                                                     : whole.string() + kIndexSuffix);
   }
-  if (const fs::path cache = cache_folder(); !cache.empty()) {
-    uint64_t hash = 0xcbf29ce484222325;  // FNV-1a; the key itself decides
-    for (const char c : all) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-    char name[17];
-    std::snprintf(name, sizeof name, "%016llx", static_cast<unsigned long long>(hash));
-    places.push_back((cache / (std::string(name) + kIndexSuffix)).string());
-  }
+  if (const std::string cached = in_cache(paths, kIndexSuffix); !cached.empty())
+    places.push_back(cached);
   return places;
 }
 

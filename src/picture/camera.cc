@@ -221,7 +221,7 @@ void Camera::add_device(Subject& subject, const FollowedDevice& device, const Fo
   }
 }
 
-void Camera::look_at_recordings() {
+void Camera::look_at_recordings(bool with_held) {
   const int64_t end_ns =
       options_.most_look_ns == 0 ? INT64_MAX : steady_now_ns() + options_.most_look_ns;
   auto at = subjects_.upper_bound(last_looked_);
@@ -229,7 +229,7 @@ void Camera::look_at_recordings() {
     if (at == subjects_.end()) at = subjects_.begin();
     Subject& subject = *at->second;
     if (!subject.follower) continue;
-    subject.state = subject.follower->look();
+    subject.state = subject.follower->look(with_held);
     last_looked_ = at->first;
     if (steady_now_ns() >= end_ns) return;
   }
@@ -349,7 +349,7 @@ void Camera::judge(Picture* picture) {
   picture->oom_kills = kills_.all();
 }
 
-Picture Camera::take() {
+Picture Camera::take(const SeeStacks& see) {
   Picture picture;
   picture.time_ns = wall_clock_ns();
   picture.steady_ns = steady_now_ns();
@@ -366,8 +366,12 @@ Picture Camera::take() {
     search();
   }
   std::erase_if(subjects_, [&](const auto& entry) { return !is_running(*entry.second); });
-  look_at_recordings();
-  for (const auto& [key, subject] : subjects_) add_recording(*subject, &picture);
+  look_at_recordings(see != nullptr);
+  for (const auto& [key, subject] : subjects_) {
+    add_recording(*subject, &picture);
+    if (see && subject->follower && subject->state && *subject->state)
+      see(picture.recordings.back(), subject->follower->tables(), **subject->state);
+  }
   add_processes(&picture);
   judge(&picture);
   return picture;

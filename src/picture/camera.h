@@ -2,6 +2,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -31,6 +32,11 @@ struct CameraOptions {
   std::string root;  ///< stands for "/" in tests
 };
 
+/// A recording of a picture, and what was read of it: its stacks are in FollowedDevice::held where
+/// `state.has_held`, and their ids are those of the tables.
+using SeeStacks =
+    std::function<void(const PictureRecording&, const Tables&, const FollowedState&)>;
+
 /// Not thread-safe. Neither the machine nor the recorded processes take part.
 class Camera {
  public:
@@ -40,7 +46,8 @@ class Camera {
   ~Camera();
 
   /// Searches for new recordings at most every two seconds; the rest is read anew each time.
-  Picture take();
+  /// `see` is called for each recording that was read; then all their stacks are read, too.
+  Picture take(const SeeStacks& see = {});
   /// Thresholds for what comes from now on.
   void set_thresholds(double warning_percent, double critical_percent);
 
@@ -53,7 +60,7 @@ class Camera {
                     uint64_t start_ticks);
   void search();
   void search_folder(const std::string& folder, bool with_folders);
-  void look_at_recordings();
+  void look_at_recordings(bool with_held);
   void add_recording(Subject& subject, Picture* picture);
   void add_device(Subject& subject, const FollowedDevice& device, const FollowedState& state,
                   PictureRecording* recording);

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <tuple>
 
 #include "analysis/categories/categories.h"
 #include "analysis/driver/driver_memories.h"
 #include "picture/growth.h"
+#include "trace/followed_allocator.h"
 #include "trace/live_state_apply.h"
 
 namespace gpumemprof {
@@ -37,8 +40,16 @@ class PictureFollower final : public FollowObserver {
   std::unique_ptr<FollowObserver> copy() const override {
     return std::make_unique<PictureFollower>(*this);
   }
-  void begin(const LiveState& before) override { driver_.seed(before, tables_); }
+  void begin(const LiveState& before) override {
+    driver_.seed(before, tables_);
+    // On which stream they were made went with their events.
+    for (size_t device = 0; device < before.devices().size(); ++device) {
+      for (const auto& [address, block] : before.devices()[device].blocks)
+        streams_[{static_cast<uint16_t>(device), address}] = std::nullopt;
+    }
+  }
   void apply(const EventBatch& batch, LiveState* state) override {
+    take_streams(batch);
     categories_.begin_batch(batch, *state);
     Tee tee;
     tee.batch = &batch, tee.growths = &growths_;
@@ -77,6 +88,33 @@ class PictureFollower final : public FollowObserver {
     }
     return out;
   }
+  std::vector<FollowedHeld> held_now(uint16_t device, const LiveState& state) override {
+    using Key = std::tuple<uint32_t, std::string_view, std::optional<int64_t>>;
+    const FollowedAllocator* allocator = allocator_of(tables_, tables_.devices[device]);
+    const bool has_streams = allocator != nullptr && allocator->is_followed;
+    std::map<Key, std::pair<uint64_t, uint64_t>> sums;
+    const auto add = [&](uint64_t address, uint32_t stack, std::string_view category,
+                         uint64_t bytes) {
+      auto& [sum, count] = sums[{stack, category, has_streams ? stream_of(device, address)
+                                                              : std::nullopt}];
+      sum += bytes, ++count;
+    };
+    if (categories_.is_active()) {
+      categories_.each_live(device, [&](uint64_t address, const CategoryHolder& block) {
+        add(address, block.stack, category_name(block.category), block.bytes);
+      });
+    } else {
+      for (const auto& [address, block] : state.devices()[device].blocks)
+        add(address, block.stack, {}, block.size_bytes);
+    }
+    std::vector<FollowedHeld> held;
+    for (const auto& [key, sum] : sums) {
+      const auto& [stack, category, stream] = key;
+      held.push_back({stack, category, stream, sum.first, sum.second});
+    }
+    std::ranges::stable_sort(held, std::ranges::greater{}, &FollowedHeld::bytes);
+    return held;
+  }
   FollowedGrowth growth_now(uint16_t device, const LiveState& state, int64_t now_ns) override {
     if (device >= growths_.size()) growths_.resize(device + 1);
     LiveGrowth& growth = growths_[device];
@@ -86,7 +124,29 @@ class PictureFollower final : public FollowObserver {
   std::shared_ptr<const DriverMemories> driver_now() override { return driver_.finish(tables_); }
 
  private:
+  /// Blocks of the default stream, which most are, have no entry.
+  void take_streams(const EventBatch& batch) {
+    size_t detail = 0;
+    for (size_t i = 0; i < batch.size() && !(streams_.empty() && batch.details.empty()); ++i) {
+      while (detail < batch.details.size() && batch.details[detail].event < i) ++detail;
+      const bool has_detail = detail < batch.details.size() && batch.details[detail].event == i;
+      const Block block{batch.device[i], batch.address[i]};
+      if (is_free(batch.action[i])) streams_.erase(block);
+      if (batch.action[i] != Action::kAlloc) continue;
+      if (has_detail && batch.details[detail].stream != 0)
+        streams_[block] = batch.details[detail].stream;
+      else
+        streams_.erase(block);
+    }
+  }
+  std::optional<int64_t> stream_of(uint16_t device, uint64_t address) const {
+    const auto known = streams_.find(Block{device, address});
+    return known == streams_.end() ? std::optional<int64_t>(0) : known->second;
+  }
+
+  using Block = std::pair<uint16_t, uint64_t>;  // device and address
   const Tables& tables_;
+  absl::flat_hash_map<Block, std::optional<int64_t>> streams_;
   Categories categories_;
   std::vector<LiveGrowth> growths_;  // by device
   DriverGatherer driver_;

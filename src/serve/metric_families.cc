@@ -84,14 +84,6 @@ void add_accelerators(const PictureAccelerators& accelerators, MetricCollector* 
   }
 }
 
-MetricLabels labels_of(const PictureRecording& recording) {
-  MetricLabels labels = {{"pid", std::to_string(recording.pid)},
-                         {"program", program_name(recording.command)}};
-  if (!recording.is_here) labels.emplace_back("host", recording.host);
-  if (recording.rank) labels.emplace_back("rank", std::to_string(*recording.rank));
-  return labels;
-}
-
 void add_recordings(const Picture& picture, MetricCollector* out) {
   const auto& all = picture.recordings;
   out->family("gpumemprof_recordings", "gauge", "", "Running recordings.");
@@ -248,6 +240,14 @@ void add_sums(const Picture& picture, MetricCollector* out) {
 }
 
 }  // namespace
+
+MetricLabels labels_of(const PictureRecording& recording) {
+  MetricLabels labels = {{"pid", std::to_string(recording.pid)},
+                         {"program", program_name(recording.command)}};
+  if (!recording.is_here) labels.emplace_back("host", recording.host);
+  if (recording.rank) labels.emplace_back("rank", std::to_string(*recording.rank));
+  return labels;
+}
 
 std::vector<MetricFamily> metric_families(const Picture& picture, std::string_view version) {
   MetricCollector out;

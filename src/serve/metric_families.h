@@ -31,6 +31,9 @@ struct MetricFamily {
   std::vector<MetricSample> samples;
 };
 
+/// Whose recording it is: pid, program, host where it is another one, rank where it is known.
+MetricLabels labels_of(const PictureRecording& recording);
+
 /// Bytes, seconds and counts, never prefixes; what is unknown has no sample, and a family without
 /// samples is not there. Names and labels: docs/commands/serve.md. Programs are named without their
 /// arguments.

@@ -133,6 +133,23 @@ TEST(Service, AsksForTheTokenEverywhereButWhereNothingIsTold) {
   EXPECT_EQ(service.answer(request).status, 401);
 }
 
+TEST(Service, ProfilesAreForThoseWhoMaySeeAndNotTakenTwiceInASecond) {
+  int taken = 0;
+  Service service({.token = "0123456789abcdef"}, small_picture, [&]() -> Result<std::string> {
+    ++taken;
+    return "profile";
+  });
+  EXPECT_EQ(service.answer(get("/debug/pprof/gpu")).status, 401);
+  EXPECT_EQ(taken, 0);
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(service.answer(get("/debug/pprof/gpu", "token=0123456789abcdef")).body, "profile");
+  EXPECT_EQ(taken, 1);
+  EXPECT_EQ(Service({}, small_picture).answer(get("/debug/pprof/gpu")).status, 404);
+  Service failing({}, small_picture,
+                  []() -> Result<std::string> { return fail(ErrorCode::kSystem, "no memory"); });
+  EXPECT_EQ(failing.answer(get("/debug/pprof/gpu")).status, 503);
+}
+
 TEST(Service, WithoutATokenKnowsNoOtherName) {
   Service service({}, small_picture);
   HttpRequest request = get("/metrics");

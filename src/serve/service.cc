@@ -48,6 +48,18 @@ std::string Service::next_event() {
   return "event: picture\ndata: " + picture_json(picture(), Commands::kProgramOnly) + "\n\n";
 }
 
+HttpResponse Service::profile() {
+  const int64_t now = steady_now_ns();
+  if (last_profile_ns_ != 0 && now - last_profile_ns_ < kFreshNs) return last_profile_;
+  auto taken = take_profile_();
+  if (!taken) return {.status = 503, .body = taken.error().message + '\n'};
+  last_profile_ = {.type = "application/octet-stream",
+                   .body = std::move(*taken),
+                   .headers = "Content-Disposition: attachment; filename=\"gpu.pb.gz\"\r\n"};
+  last_profile_ns_ = now;
+  return last_profile_;
+}
+
 HttpResponse Service::answer(const HttpRequest& request) {
   if (options_.token.empty() && !request.host.empty() && !is_local_host_field(request.host))
     return {.status = 421, .body = "without a token this server answers only to IP addresses\n"};
@@ -68,9 +80,10 @@ HttpResponse Service::answer(const HttpRequest& request) {
     const auto families = metric_families(picture(), options_.version);
     return {.type = metrics_type(format), .body = metrics_text(families, format)};
   }
+  if (path == "/debug/pprof/gpu" && take_profile_) return profile();
   if (path == "/events")
     return {.type = "text/event-stream", .body = next_event(), .is_stream = true};
-  return {.status = 404, .body = "try /, /metrics, /events or /healthz\n"};
+  return {.status = 404, .body = "try /, /metrics, /debug/pprof/gpu, /events or /healthz\n"};
 }
 
 }  // namespace gpumemprof

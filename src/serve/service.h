@@ -15,13 +15,16 @@ struct ServiceOptions {
   std::string version;  ///< of this command
 };
 
-/// Routes: "/" the live page, "/events" its stream, "/metrics", "/healthz". A path is compared with
+/// Routes: "/" the live page, "/events" its stream, "/metrics", "/debug/pprof/gpu", "/healthz". A path is compared with
 /// these and used for nothing else. Not thread-safe.
 class Service {
  public:
-  /// `take` is asked at most once in 900 ms, and only where somebody wants to see.
-  Service(ServiceOptions options, std::function<Picture()> take)
-      : options_(std::move(options)), take_(std::move(take)) {}
+  using TakeProfile = std::function<Result<std::string>()>;
+
+  /// `take` and `profile` are asked at most once in 900 ms each, and only where somebody wants to
+  /// see. `profile` gives a gzipped profile.proto.
+  Service(ServiceOptions options, std::function<Picture()> take, TakeProfile profile = {})
+      : options_(std::move(options)), take_(std::move(take)), take_profile_(std::move(profile)) {}
 
   HttpResponse answer(const HttpRequest& request);
   /// The event that goes to every stream now.
@@ -31,11 +34,14 @@ class Service {
 
  private:
   bool may_see(const HttpRequest& request) const;
+  HttpResponse profile();
 
   ServiceOptions options_;
   std::function<Picture()> take_;
+  TakeProfile take_profile_;
   Picture last_;
-  int64_t last_ns_ = 0;
+  HttpResponse last_profile_;
+  int64_t last_ns_ = 0, last_profile_ns_ = 0;
 };
 
 /// In a time that does not tell where they differ.

@@ -66,11 +66,11 @@ class AddressMap {
     }
     slots_[hole].is_used = 0;
   }
-  /// Calls `see(number)` for each, in no particular order.
+  /// Calls `see(address, number)` for each, in no particular order.
   template <class See>
   void for_each(const See& see) const {
     for (const Slot& slot : slots_) {
-      if (slot.is_used) see(slot.number);
+      if (slot.is_used) see(slot.address, slot.number);
     }
   }
   /// Prefetches an address that will be looked up soon.

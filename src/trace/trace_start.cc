@@ -55,7 +55,7 @@ class Blocks {
   std::vector<EarlierBlock> by_address(const AllocatorTrace& trace, const TraceFacts& facts) const {
     std::vector<EarlierBlock> out;
     out.reserve(index_.size());
-    index_.for_each([&](uint32_t number) {
+    index_.for_each([&](uint64_t, uint32_t number) {
       out.push_back(block_of(trace, facts, witnesses_[number]));
       out.back().number = number;
     });

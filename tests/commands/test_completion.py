@@ -49,7 +49,7 @@ def test_commands_are_completed(shell, tool, folder, helps):
 
 @pytest.mark.parametrize("shell", SHELLS)
 @pytest.mark.parametrize("words, offered", [
-    (["export", "--to", ""], "csv folded html jsonl parquet perfetto pprof snapshot speedscope sqlite"),
+    (["export", "--to", ""], "csv folded html jsonl parquet perfetto perfetto-tar pprof snapshot speedscope sqlite"),
     (["export", "x", "--by", "m"], "module"),
     (["export", "--at", ""], "end peak total"),
     (["analyze", "--format", ""], "html json text txt"),

@@ -58,7 +58,7 @@ def test_the_help_of_a_command_has_one_usage_and_no_words_of_the_parser(command)
     (["analyse", "--help"], "unknown command 'analyse'; did you mean analyze? (see gpumemprof --help)"),
     (["serve", "--prot", "1"], "--prot is no option of serve (see gpumemprof serve --help)"),
     (["analyze"], "path is required (see gpumemprof analyze --help)"),
-    (["export", "x"], "--to is required: jsonl, csv, perfetto, parquet, sqlite, pprof, speedscope, folded, html or snapshot (see gpumemprof export --help)"),
+    (["export", "x"], "--to is required: jsonl, csv, perfetto, perfetto-tar, parquet, sqlite, pprof, speedscope, folded, html or snapshot (see gpumemprof export --help)"),
 ])
 def test_a_wrong_word_is_answered_with_what_was_meant(words, said):
     done = call(*words)

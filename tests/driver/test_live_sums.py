@@ -1,6 +1,7 @@
 """The sum of a device while the program runs: in `top`, in its JSON, in metrics and on the live page's stream."""
 
 import json
+import re
 import subprocess
 
 import harness
@@ -88,6 +89,14 @@ def test_the_terminal_shows_every_term(held, tmp_path, width, height):
         assert "paused" not in lines[0]
         screen.keys("p")
         screen.until(r"6 GPU \? Help +paused \d\d:\d\d:\d\d$")
+
+
+def test_the_metrics_of_devices_that_dashboards_show_are_there(held):
+    shown = set(re.findall(r"gpumemprof_(?:sum_\w+|recording_reserved_bytes)", "".join(
+        path.read_text() for path in (harness.ROOT / "deploy" / "grafana").glob("*.json"))))  # fmt: skip
+    with serving(env=held.env) as server:
+        told = {name for name, _ in server.metrics(pid=held.pid)}
+    assert len(shown) > 5 and shown <= told
 
 
 def test_metrics_add_up_and_promtool_has_nothing_to_say(held):

@@ -5,6 +5,15 @@ pytest.importorskip("duckdb", reason="DuckDB is not installed: scripts/setup tes
 pytest.importorskip("pyarrow", reason="pyarrow is not installed: scripts/setup tests")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def cache(tmp_path_factory):
+    """Where `sql` keeps what it exported: of these tests alone."""
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp("cache")
+        patch.setenv("XDG_CACHE_HOME", str(folder))
+        yield folder
+
+
 @pytest.fixture(scope="session")
 def training(tmp_path_factory):
     """The recording of a small real training program."""

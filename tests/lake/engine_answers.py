@@ -15,7 +15,7 @@ def pattern(lake, table):
 
 
 def values(query, run, other):
-    given = {"in_run": run, "in_memory": 0, "at_event": 150, "at_time_ns": 2**62, "before_run": run, "after_run": other}
+    given = {"in_runs": "%", "in_run": run, "in_memory": 0, "at_event": 150, "at_time_ns": 2**62, "before_run": run, "after_run": other}
     return [given[name] for name in query.parameters]
 
 

@@ -22,9 +22,14 @@ def metrics_in(text):
     return set(re.findall(r"\bgpumemprof_\w+", text))
 
 
+DASHBOARDS = sorted((DEPLOY / "grafana").glob("*.json"))
+GRAFANA = harness.ROOT / "build" / "grafana" / "package" / "dist" / "types"
+COMPILER = harness.ROOT / "web" / "node_modules" / ".bin" / "tsc"
+
+
 def expressions():
-    dashboard = json.loads((DEPLOY / "grafana" / "gpumemprof.json").read_text())
-    return [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+    panels = [panel for path in DASHBOARDS for panel in json.loads(path.read_text())["panels"]]
+    return [target["expr"] for panel in panels for target in panel["targets"]]
 
 
 def run(*argv, **options):
@@ -41,7 +46,7 @@ def test_the_page_names_every_metric():
 def test_rules_and_dashboard_use_metrics_that_are_told():
     rules = (DEPLOY / "prometheus" / "gpumemprof-alerts.yaml").read_text()
     assert metrics_in(rules) <= TOLD
-    assert metrics_in(" ".join(expressions())) <= TOLD and len(expressions()) >= 12
+    assert metrics_in(" ".join(expressions())) <= TOLD and len(expressions()) >= 40
 
 
 def test_promtool_takes_the_rules_and_raises_what_it_must():
@@ -64,6 +69,19 @@ def test_the_collector_scrapes_what_prometheus_scrapes():
     assert [{**job, "scrape_interval": None} for job in scraped] == [{**job, "scrape_interval": None} for job in wanted]
 
 
+def test_alloy_and_parca_scrape_profiles_where_prometheus_scrapes_metrics():
+    (wanted,) = yaml.safe_load((DEPLOY / "prometheus" / "scrape.yaml").read_text())["scrape_configs"]
+    (parca,) = yaml.safe_load((DEPLOY / "parca" / "parca.yaml").read_text())["scrape_configs"]
+    for key in ("job_name", "authorization", "static_configs"):
+        assert parca[key] == wanted[key]
+    alloy = (DEPLOY / "pyroscope" / "config.alloy").read_text()
+    (target,) = wanted["static_configs"][0]["targets"]
+    assert f'"__address__" = "{target}"' in alloy and wanted["authorization"]["credentials_file"] in alloy
+    answers = (harness.ROOT / "src" / "serve" / "service.cc").read_text()
+    path = parca["profiling_config"]["pprof_config"]["gpu"]["path"]
+    assert f'"{path}"' in answers and f'"{path}"' in alloy
+
+
 def test_promtool_takes_every_expression_of_the_dashboard(tmp_path):
     promtool = needs("promtool")
     values = {"$__range": "1h", "$__rate_interval": "1m", "$instance": ".*", "$program": ".*"}
@@ -78,8 +96,34 @@ def test_promtool_takes_every_expression_of_the_dashboard(tmp_path):
     assert checked.returncode == 0, checked
 
 
-def test_panels_do_not_lie_over_each_other():
-    dashboard = json.loads((DEPLOY / "grafana" / "gpumemprof.json").read_text())
+def test_dashboards_are_told_apart():
+    said = [json.loads(path.read_text()) for path in DASHBOARDS]
+    assert len(said) == 3 and len({board["uid"] for board in said}) == len({board["title"] for board in said}) == 3
+
+
+@pytest.mark.parametrize("path", DASHBOARDS, ids=lambda path: path.stem)
+def test_grafanas_own_schema_takes_the_dashboard(path, tmp_path):
+    """Its types, as their compiler checks a literal: a field that there is not, or of another type, is an error."""
+    if not GRAFANA.exists() or not COMPILER.exists():
+        pytest.skip("Grafana's schema or the compiler is not installed: scripts/setup live web-tests")
+    (tmp_path / "schema").symlink_to(GRAFANA)
+    head = "import type { Dashboard } from './schema/raw/dashboard/x/types.gen';\nexport const board: Dashboard = "
+
+    def errors(text):
+        (tmp_path / "board.ts").write_text(head + text)
+        checked = run(COMPILER, "--noEmit", "--strict", "--skipLibCheck", "--moduleResolution", "bundler", "--module", "esnext",
+                      tmp_path / "board.ts", timeout=120)
+        return checked.stdout if checked.returncode else ""
+
+    text = path.read_text()
+    assert errors(text) == ""
+    assert "titel" in errors(text.replace('"title":', '"titel":', 1))
+    assert "gridPos" in errors(text.replace('"x": 0', '"x": "0"', 1)) or "number" in errors(text.replace('"x": 0', '"x": "0"', 1))
+
+
+@pytest.mark.parametrize("path", DASHBOARDS, ids=lambda path: path.stem)
+def test_panels_do_not_lie_over_each_other(path):
+    dashboard = json.loads(path.read_text())
     taken = set()
     for panel in dashboard["panels"]:
         at = panel["gridPos"]

@@ -486,6 +486,26 @@ std::vector<CategoryHolder> Categories::at_moment(uint16_t device, size_t number
   return {};
 }
 
+/// Of a live block.
+KnownAs Categories::known_now(uint16_t index, uint32_t number) {
+  const OfDevice& device = devices_[index];
+  const Block& block = device.blocks[number];
+  const BlockLife life = life_of(block, {index, number, block.made_at}, device.process);
+  return known(block, verdict_of(attributions_.of(block.stack), life), device.process);
+}
+
+void Categories::each_live(
+    uint16_t index, const std::function<void(uint64_t address, const CategoryHolder&)>& see) {
+  if (index >= devices_.size()) return;
+  const OfDevice& device = devices_[index];
+  device.index.for_each([&](uint64_t address, uint32_t number) {
+    const Block& block = device.blocks[number];
+    CategoryHolder holder = known_now(index, number).holder(block.stack);
+    holder.bytes = block.size_bytes, holder.count = 1;
+    see(address, holder);
+  });
+}
+
 DeviceCategories Categories::finish(uint16_t index, const DeviceState& state) {
   DeviceCategories out;
   if (!is_active_ || index >= devices_.size()) {
@@ -495,11 +515,9 @@ DeviceCategories Categories::finish(uint16_t index, const DeviceState& state) {
   OfDevice& device = devices_[index];
   const uint64_t end = last_ns_ - start_ns_;
   HolderSums at_end;
-  device.index.for_each([&](uint32_t number) {
+  device.index.for_each([&](uint64_t, uint32_t number) {
     const Block& block = device.blocks[number];
-    const BlockLife life = life_of(block, {index, number, block.made_at}, device.process);
-    const Verdict verdict = verdict_of(attributions_.of(block.stack), life);
-    const KnownAs is = known(block, verdict, device.process);
+    const KnownAs is = known_now(index, number);
     const size_t category = static_cast<size_t>(is.category());
     device.timeline.add_open(category, block.size_bytes,
                              block.time_ns - std::min(start_ns_, block.time_ns));

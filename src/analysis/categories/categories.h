@@ -9,6 +9,7 @@
 #include <absl/container/flat_hash_map.h>
 
 #include <cstdint>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -47,6 +48,9 @@ class Categories {
 
   /// Call once, after the last batch. False where nothing is known of the device.
   DeviceCategories finish(uint16_t device, const DeviceState& state);
+  /// Only while is_active(). Each live block as what it is now: its address, and a holder of one.
+  void each_live(uint16_t device,
+                 const std::function<void(uint64_t address, const CategoryHolder&)>& see);
   /// After finish(): all that was live at a moment, largest first.
   std::vector<CategoryHolder> at_moment(uint16_t device, size_t number) const;
   const std::vector<CategoryMoment>& moments() const { return moments_; }
@@ -120,6 +124,7 @@ class Categories {
   static constexpr size_t kMostMoments = 4096;
 
   void activate(const LiveState& state);
+  KnownAs known_now(uint16_t device, uint32_t number);
   void take_marks(size_t before_event);
   void take(const Mark& mark);
   void take_saved(const Mark& mark, uint32_t process);

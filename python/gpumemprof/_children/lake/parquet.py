@@ -41,7 +41,8 @@ def _check(folder: str, inputs: list[str]) -> None:
         raise CannotDo(f"{folder}: is a file: a lake is a folder")
     if any(os.path.realpath(path) == os.path.realpath(folder) for path in inputs):
         raise CannotDo(f"{folder}: is the input: give another folder")
-    if os.path.isdir(folder) and any(name.endswith(".gmp") for name in os.listdir(folder)):
+    # A run may be called like the file that it was made of.
+    if os.path.isdir(folder) and any(entry.name.endswith(".gmp") and entry.is_file() for entry in os.scandir(folder)):
         raise CannotDo(f"{folder}: is a recording: give another folder")
 
 

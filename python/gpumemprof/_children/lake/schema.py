@@ -115,6 +115,13 @@ TABLES: dict[str, tuple[Column, ...]] = {
         ("begin_time_ns", NUMBER, "when it began; NULL for the first step"),
         ("end_time_ns", NUMBER, "when it ended"),
     ),
+    "slices": _columns(
+        _RUN, _MEMORY,
+        ("slice", NUMBER, "number of the slice: wall clock since 1970 ÷ `slice_ns`, rounded down; NULL: before the first event"),
+        ("slice_ns", NUMBER, "length of the slices of this memory: a power of two, at most 65,536 slices"),
+        ("net_bytes", NUMBER, "held at the end of the slice, less what was held at its beginning; a slice without events has no row"),
+        ("rise_bytes", NUMBER, "the most that was held in it, less what was held at its beginning"),
+    ),
     "findings": _columns(
         _RUN,
         ("finding", NUMBER, "number in its run, the most severe first"),

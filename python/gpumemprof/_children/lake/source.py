@@ -72,7 +72,7 @@ class Source:
         yield "ranks", 0
         yield "stacks", 0
         for memory in range(self.memories):
-            for table in ("intervals", "categories", "samples", "steps"):
+            for table in ("intervals", "categories", "samples", "steps", "slices"):
                 yield table, memory
 
     def _ranks(self) -> Iterator[tuple[Any, ...]]:

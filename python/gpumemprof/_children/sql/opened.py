@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..lake import parquet, schema
 from ..lake.engine import CannotDo, connect, duckdb, quoted, rows
-from ..lake.source import Source
 from ..told import plain
 from .daily import queries
+from .kept import run_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -41,7 +41,7 @@ class Opened:
         self.connection: Any = connect()
 
     def add(self, paths: Sequence[str]) -> None:
-        """Opens a lake, a run of one, or, if it is neither, a recording or snapshot, exported into our folder first."""
+        """Opens a lake, a run of one, or, if it is neither, a recording or snapshot, exported first."""
         for path in paths:
             if not os.path.lexists(path):
                 raise FileNotFoundError(f"{path}: No such file or directory")
@@ -51,13 +51,9 @@ class Opened:
                 for run in found:
                     self._add_run(run)
             else:
-                lake = os.path.join(self._folder, f"exported-{len(self.runs)}")
-                source = Source([path], seal=self._seal)
-                self._add_run(parquet.write(source, lake)[1])
-                sentence, has_every_event = source.lost
-                self.left_out += not has_every_event
-                if sentence:
-                    self._say(f"{path}: {sentence}")
+                private = os.path.join(self._folder, f"exported-{len(self.runs)}")
+                run = run_of(path, private, seal=self._seal)
+                self._say_what_is_lost(path, self._add_run(run))
         if not self.runs:
             raise CannotDo("no run could be opened")
 
@@ -101,7 +97,15 @@ class Opened:
                 found.append(f"{plain(file.path)}: is damaged: {' '.join(str(error).split())[:200]}")
         return found
 
-    def _add_run(self, folder: str) -> None:
+    def _say_what_is_lost(self, path: str, run: str | None) -> None:
+        for table in (part.link for part in self.runs.get(run or "", []) if part.table == "runs"):
+            for sentence, has_every_event in rows(self.connection, f"SELECT lost, is_complete FROM read_parquet({quoted(table)})"):
+                self.left_out += not has_every_event
+                if sentence:
+                    self._say(f"{path}: {sentence}")
+
+    def _add_run(self, folder: str) -> str | None:
+        """Its name; None if it is left out."""
         found = []
         for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
             named = _FILE.fullmatch(entry.name)
@@ -119,7 +123,7 @@ class Opened:
             os.unlink(link)
         if not any(part.table == "runs" for part in found):
             self._leave_out(folder, "the run has no sound table of runs")
-            return
+            return None
         name = wanted = os.path.basename(os.path.abspath(folder))
         number = 1
         while name in self.runs:
@@ -128,6 +132,7 @@ class Opened:
         if name != wanted:
             self._say(f"{folder}: called {name}, as another run is called {wanted}")
         self.runs[name] = found
+        return name
 
     def _leave_out(self, path: str, why: str) -> None:
         self.left_out += 1
