@@ -11,6 +11,7 @@
 #include "analysis/finding.h"
 #include "analysis/oom_message/pool_findings.h"
 #include "analysis/pass/followed_pass.h"
+#include "analysis/ranks/find_ranks.h"
 #include "analysis/replay/snapshot_analysis.h"
 #include "analysis/replay/snapshot_findings.h"
 #include "analysis/series/recording_patterns.h"
@@ -141,6 +142,9 @@ struct Beside {
         problems.push_back(std::move(left_out));
     }
     add_program_ends(read_program_ends(input.paths()), tables, analysis);
+    // One rank of several may be all that there is.
+    analysis->ranks =
+        find_ranks(*analysis, tables, analysis->job_sums ? *analysis->job_sums : JobSums{});
     analysis->unread_holders = std::move(unread);
     if (input.is_anonymous()) take_names_away(&analysis->ends);
     for (std::string& problem : problems) {

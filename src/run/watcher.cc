@@ -22,7 +22,7 @@ constexpr size_t kMaxFinished = 10'000;  // a fork storm must not fill our memor
 }  // namespace
 
 DescendantWatcher::DescendantWatcher(int root, std::string folder, std::string proc)
-    : root_(root), folder_(std::move(folder)), proc_(std::move(proc)) {}
+    : root_(root), folder_(std::move(folder)), proc_(std::move(proc)), exits_(proc_) {}
 
 bool DescendantWatcher::is_recorded(const ProcessId& id, const Known& known) const {
   return recorded_.contains(std::to_string(known.inner_pid) + '.' + std::to_string(id.start_ticks));
@@ -141,7 +141,10 @@ void DescendantWatcher::look() {
     known.is_running = stat.state != 'Z';
     any_alive_ = any_alive_ || known.is_running;
     examine(stat, &known);
+    const bool is_ours = known.is_running && stat.id.pid != root_ && is_recorded(stat.id, known);
+    if (is_ours) exits_.watch(stat.id, known.inner_pid);
   }
+  exits_.look();
   std::erase_if(known_, [&](const auto& entry) {
     if (entry.second.last_seen == look_number_) return false;
     retire(entry.first, entry.second);

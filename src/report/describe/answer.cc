@@ -10,6 +10,7 @@
 #include "report/describe/explanation.h"
 #include "report/describe/facts.h"
 #include "report/describe/finding_words.h"
+#include "report/describe/ranks.h"
 #include "report/describe/sections.h"
 #include "report/describe/snapshot_words.h"
 #include "report/words.h"
@@ -117,6 +118,10 @@ Section peak_section(const Subject& subject, std::string_view nothing) {
   const Analysis& analysis = subject.analysis;
   const Tables& tables = subject.tables;
   Section out;
+  if (analysis.ranks) {
+    for (const std::string& text : rank_failures(*analysis.ranks))
+      out.add(Sentence{text, Tone::kBad});
+  }
   for (const std::string& text : end_sentences(analysis.ends, subject.options.working_folder))
     out.add(Sentence{text, Tone::kBad});
   add_first_refusal(analysis, tables, &out);
@@ -126,6 +131,9 @@ Section peak_section(const Subject& subject, std::string_view nothing) {
     return out;
   }
   out.add(Sentence{peak_sentence(analysis, tables, *device), Tone::kHeadline});
+  if (const std::string text = analysis.ranks ? median_sentence(subject, *analysis.ranks) : "";
+      !text.empty())
+    out.add(Sentence{text, Tone::kStrong});
   // Of a line that calls model.fit() nobody learns anything.
   Table layers = layers_table(subject, *device, kAnswerLines);
   if (!layers.rows.empty()) {
@@ -213,6 +221,7 @@ Document describe_analysis(const Analysis& analysis, const Tables& tables,
   const DeviceAnalysis* device = main_device(analysis, tables);
   Document out{.title = "Memory of " + analysis.source.path};
   out.add(answer_section(subject, device));
+  out.add(ranks_section(subject));
   if (device) out.add(words_section(subject, *device));
   out.add(findings_section(subject));
   if (analysis.score.value || !analysis.ends.failure.empty())
