@@ -141,8 +141,10 @@ void DescendantWatcher::look() {
     known.is_running = stat.state != 'Z';
     any_alive_ = any_alive_ || known.is_running;
     examine(stat, &known);
-    const bool is_ours = known.is_running && stat.id.pid != root_ && is_recorded(stat.id, known);
-    if (is_ours) exits_.watch(stat.id, known.inner_pid);
+    // Its file comes with its first event, which may be its last.
+    const bool may_record = known.looks_with_torch > 0 || is_recorded(stat.id, known);
+    if (known.is_running && stat.id.pid != root_ && may_record)
+      exits_.watch(stat.id, known.inner_pid);
   }
   exits_.look();
   std::erase_if(known_, [&](const auto& entry) {

@@ -6,7 +6,7 @@ import struct
 import pytest
 
 import harness
-from ranks import jobs
+import rank_jobs as jobs
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import jsonschema
 import pytest
 
 import harness
-from ranks import jobs
+import rank_jobs as jobs
 
 MLP = 256 * 1024 + 1024 + 1024 * 256 + 256  # numbers of layers()
 FLOAT = 4

@@ -300,6 +300,7 @@ const Hook kHooks[] = {
     kCollectiveHooks[0],
     kCollectiveHooks[1],
     kCollectiveHooks[2],
+    kCollectiveHooks[3],
 };
 
 Framework g_torch{kHooks,

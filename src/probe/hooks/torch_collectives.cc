@@ -18,6 +18,7 @@
   "N3c1013intrusive_ptrIS1_NS2_6detail34intrusive_target_default_null_typeIS1_EEEE"
 #define EXECUTE_REFERENCE EXECUTE("RK")
 #define EXECUTE_VALUE EXECUTE("")  // before 2.1
+#define FINISH "_ZN4c10d16ProcessGroupGloo9AsyncWork14finishWorkGlooEv"
 #define OP_TYPE "_ZNK4c10d4Work14retrieveOpTypeEv"
 #define NUMBER "_ZNK4c10d16ProcessGroupGloo9AsyncWork17getSequencenumberEv"
 
@@ -26,6 +27,7 @@ namespace {
 
 using RunLoop = void (*)(void* group, int worker);
 using Execute = void (*)(void* const* work);
+using Finish = void (*)(void* work);
 using OpType = uint8_t (*)(const void* work);
 using Number = uint64_t (*)(const void* work);
 
@@ -36,6 +38,7 @@ constexpr uint8_t kOpTypes = 32;
 
 RunLoop g_run_loop;
 Execute g_execute_reference, g_execute_value;
+Finish g_finish;
 OpType g_op_type;
 Number g_number;
 
@@ -98,12 +101,25 @@ bool is_marked(void* const* work, uint64_t* number) {
   return format::is_collective_recorded(*number);
 }
 
+/// Of the work that the thread executes, where it is marked: its number + 1.
+thread_local uint64_t t_number __attribute__((tls_model("initial-exec")));
+
 void run(Execute real, void* const* work) {
   uint64_t number = 0;
-  const bool marks = is_marked(work, &number);
-  if (marks) tell(format::kCollectiveBegins, number);
-  real(work);  // the work may be gone after it
-  if (marks) tell(format::kCollectiveEnds, number);
+  if (is_marked(work, &number)) {
+    tell(format::kCollectiveBegins, number);
+    t_number = number + 1;
+  }
+  real(work);
+  t_number = 0;  // it failed
+}
+
+/// Before whoever waits for the work goes on: from then on the program may end at any moment, and
+/// nothing of ours must stand between this thread and its own end.
+void end() {
+  if (t_number == 0) return;
+  if (state() == kRecording) tell(format::kCollectiveEnds, t_number - 1);
+  t_number = 0;
 }
 
 template <class Function>
@@ -117,6 +133,7 @@ void* find(Function* slot, const char* name, const void* ours) {
 void* find_run_loop();
 void* find_execute_reference();
 void* find_execute_value();
+void* find_finish();
 
 }  // namespace
 }  // namespace gpumemprof::probe
@@ -143,6 +160,13 @@ void gpumemprof_hook_execute_value(void* const* work) {
   run(reinterpret_cast<Execute>(find_execute_value()), work);
 }
 
+HOOK void gpumemprof_hook_finish(void*) __asm__(FINISH);
+void gpumemprof_hook_finish(void* work) {
+  using namespace gpumemprof::probe;
+  end();
+  reinterpret_cast<Finish>(find_finish())(work);
+}
+
 namespace gpumemprof::probe {
 namespace {
 
@@ -158,13 +182,18 @@ void* find_execute_value() {
               reinterpret_cast<void*>(&gpumemprof_hook_execute_value));
 }
 
+void* find_finish() {
+  return find(&g_finish, FINISH, reinterpret_cast<void*>(&gpumemprof_hook_finish));
+}
+
 }  // namespace
 
-const Hook kCollectiveHooks[3] = {
+const Hook kCollectiveHooks[4] = {
     {RUN_LOOP, reinterpret_cast<void*>(&gpumemprof_hook_run_loop), find_run_loop, false},
     {EXECUTE_REFERENCE, reinterpret_cast<void*>(&gpumemprof_hook_execute_reference),
      find_execute_reference, false},
     {EXECUTE_VALUE, reinterpret_cast<void*>(&gpumemprof_hook_execute_value), find_execute_value,
-     false}};
+     false},
+    {FINISH, reinterpret_cast<void*>(&gpumemprof_hook_finish), find_finish, false}};
 
 }  // namespace gpumemprof::probe

@@ -216,10 +216,10 @@ std::string median_sentence(const Subject& subject, const JobRanks& job) {
   if (!is_above_median(job))
     return fmt::format("All {} ranks peak alike: between {} and {}.", ranks,
                        format_bytes(job.least_peak_bytes), format_bytes(highest.peak_bytes));
+  const uint64_t above = highest.peak_bytes - job.median_peak_bytes;
   std::string text = fmt::format(
-      "Rank {} is {} above the median of {} ranks, {} ({})", highest.rank,
-      format_bytes(highest.peak_bytes - job.median_peak_bytes), ranks,
-      format_bytes(job.median_peak_bytes), difference(highest.peak_bytes, job.median_peak_bytes));
+      "Rank {} is {} ({}) above the median of {} ranks, {}", highest.rank, format_bytes(above),
+      format_percent(above, job.median_peak_bytes), ranks, format_bytes(job.median_peak_bytes));
   if (!job.lines.empty())
     text += fmt::format(": {} holds {} there, {} in the median",
                         subject.line_text(job.lines[0].node), format_bytes(job.lines[0].bytes),

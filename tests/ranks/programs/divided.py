@@ -35,7 +35,7 @@ def data():
 
     def step():
         if RANK == 2:
-            time.sleep(0.05)
+            time.sleep(0.1)
             kept.append(torch.zeros(1_000_000))
         model(torch.randn(8, 256)).square().mean().backward()
 
