@@ -83,3 +83,49 @@ def test_two_recordings_below_a_folder_that_are_no_job(tmp_path):
                          "import torch; torch.zeros(100000)"]).ok()
     done = harness.execute([harness.COMMAND, "analyze", str(tmp_path / "above")])
     assert done.rc == 2 and b"2 recordings that are not ranks of a job; give one" in done.stderr
+
+
+LAUNCHERS = {
+    "Open MPI": {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "3", "OMPI_COMM_WORLD_LOCAL_RANK": "1"},
+    "PMI": {"PMI_RANK": "1", "PMI_SIZE": "3", "MPI_LOCALRANKID": "1"},
+    "Slurm": {"SLURM_PROCID": "1", "SLURM_NTASKS": "3", "SLURM_LOCALID": "1", "SLURM_NODEID": "0", "SLURM_JOB_ID": "7"},
+}
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_ranks_of_other_launchers(tmp_path, launcher):
+    harness.execute([harness.COMMAND, "run", "-q", "-o", str(tmp_path / "job"), "--", harness.PYTHON, "-c", "import torch; torch.zeros(100000)"],
+                    env={**jobs.ENVIRONMENT, **LAUNCHERS[launcher]}).ok()
+    ranks = jobs.ranks_of(tmp_path / "job")
+    assert (ranks["launcher"], ranks["world_size"], ranks["missing"], ranks["missing_count"]) == (launcher, 3, [0, 2], 2)
+    assert [(one["rank"], one["local_rank"], one["peak_bytes"]) for one in ranks["ranks"]] == [(1, 1, 400_000)]
+
+
+def test_a_task_alone_is_no_job(tmp_path):
+    harness.execute([harness.COMMAND, "run", "-q", "-o", str(tmp_path / "job"), "--", harness.PYTHON, "-c", "import torch; torch.zeros(100000)"],
+                    env={**jobs.ENVIRONMENT, "SLURM_PROCID": "0", "SLURM_NTASKS": "1"}).ok()
+    report = jobs.analyze(tmp_path / "job")
+    assert report["ranks"] is None and report["processes"][0]["rank"] is None
+
+
+SPAWNED = """
+import sys, torch, torch.distributed as dist, torch.multiprocessing as mp
+
+def rank_of(rank, path):
+    dist.init_process_group("gloo", init_method=f"file://{path}", rank=rank, world_size=2)
+    kept = torch.zeros(100_000 * (rank + 1))
+    dist.barrier()
+    dist.destroy_process_group()
+
+if __name__ == "__main__":
+    mp.spawn(rank_of, (sys.argv[1],), 2)
+"""
+
+
+def test_ranks_that_the_program_spawns(tmp_path):
+    (tmp_path / "spawned.py").write_text(SPAWNED)
+    harness.execute([harness.COMMAND, "run", "-q", "-o", str(tmp_path / "job"), "--", harness.PYTHON, str(tmp_path / "spawned.py"), str(tmp_path / "meeting")],
+                    env=jobs.ENVIRONMENT, timeout=120).ok()
+    ranks = jobs.ranks_of(tmp_path / "job")
+    assert (ranks["launcher"], ranks["world_size"], ranks["missing"], ranks["collectives"]) == ("the program", 2, [], 1)
+    assert [one["peak_bytes"] >= 400_000 * (i + 1) for i, one in enumerate(ranks["ranks"])] == [True, True]

@@ -14,7 +14,8 @@ namespace {
 constexpr uint64_t kFewCollectives = 8;
 constexpr size_t kFewSteps = 4;
 constexpr double kLeastShare = 0.05;  // of the time
-constexpr double kLeastNs = 1e6;
+constexpr double kLeastNs = 1e6;       // behind in each step
+constexpr double kLeastWaitNs = 50e6;  // in all collectives
 
 /// The longest wait is left out: at the first collective that is for who starts last.
 void by_collectives(const JobSums& sums, JobRanks* job) {
@@ -24,7 +25,7 @@ void by_collectives(const JobSums& sums, JobRanks* job) {
     const auto one = std::ranges::find(job->ranks, rank, &OneRank::rank);
     if (one != job->ranks.end()) one->last_in = late.last, one->waited_for_ns = waited_ns;
     const auto waited = static_cast<double>(waited_ns);
-    if (2 * late.last < sums.collectives || waited < kLeastNs || waited < kLeastShare * span)
+    if (2 * late.last < sums.collectives || waited < kLeastWaitNs || waited < kLeastShare * span)
       continue;
     job->stragglers.push_back(
         {rank, fmt::format("it came last to {} of {} collectives, and the others waited {} for it, "

@@ -39,6 +39,18 @@ void add_first_refusal(const Analysis& analysis, const Tables& tables, Section* 
   }
 }
 
+/// Without those of which the ranks tell how they ended.
+ProgramEnds ends_without_ranks(const Analysis& analysis) {
+  ProgramEnds ends = analysis.ends;
+  if (!analysis.ranks) return ends;
+  std::erase_if(ends.unfinished, [&](const UnfinishedProcess& one) {
+    return std::ranges::any_of(analysis.ranks->ranks, [&](const OneRank& rank) {
+      return rank.rank == one.rank && rank.end != RankEnd::kUnknown;
+    });
+  });
+  return ends;
+}
+
 bool has_evidence(const Finding& finding) {
   return finding.kind == "leak" || finding.kind == "sizes_rise" || finding.kind == kGrowthInLoop;
 }
@@ -122,7 +134,8 @@ Section peak_section(const Subject& subject, std::string_view nothing) {
     for (const std::string& text : rank_failures(*analysis.ranks))
       out.add(Sentence{text, Tone::kBad});
   }
-  for (const std::string& text : end_sentences(analysis.ends, subject.options.working_folder))
+  for (const std::string& text :
+       end_sentences(ends_without_ranks(analysis), subject.options.working_folder))
     out.add(Sentence{text, Tone::kBad});
   add_first_refusal(analysis, tables, &out);
   const DeviceAnalysis* device = main_device(analysis, tables);
