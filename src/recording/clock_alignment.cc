@@ -68,10 +68,12 @@ std::optional<Distance> distance_between(const ClockSamples& a, const ClockSampl
                         difference(of_b.first_end_ns, of_a.last_begin_ns)};
     if (bounds.least <= bounds.most) by_group[group_of(collective)].push_back(bounds);
   }
+  // Groups that were made in another order on the other rank would mislead, one collective of them
+  // more than many of the right ones.
   std::optional<Distance> best;
   for (const auto& [group, all] : by_group) {
     const auto one = distance_by(all);
-    if (one && (!best || one->error_ns < best->error_ns)) best = one;
+    if (one && (!best || one->collectives > best->collectives)) best = one;
   }
   return best;
 }

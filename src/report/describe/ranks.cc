@@ -213,9 +213,13 @@ std::string median_sentence(const Subject& subject, const JobRanks& job) {
   const OneRank& highest = job.ranks[*job.highest];
   const size_t ranks = job.ranks.size();
   if (ranks < 2) return {};
-  if (!is_above_median(job))
-    return fmt::format("All {} ranks peak alike: between {} and {}.", ranks,
-                       format_bytes(job.least_peak_bytes), format_bytes(highest.peak_bytes));
+  if (!is_above_median(job)) {
+    const std::string least = format_bytes(job.least_peak_bytes);
+    const std::string most = format_bytes(highest.peak_bytes);
+    const bool are_alike = job.least_peak_bytes + job.least_peak_bytes / 200 >= highest.peak_bytes;
+    return fmt::format("{} {} ranks peak at {}.", are_alike ? "All" : "The", ranks,
+                       least == most ? most : fmt::format("{} to {}", least, most));
+  }
   const uint64_t above = highest.peak_bytes - job.median_peak_bytes;
   std::string text = fmt::format(
       "Rank {} is {} ({}) above the median of {} ranks, {}", highest.rank, format_bytes(above),
