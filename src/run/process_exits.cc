@@ -70,7 +70,7 @@ void ProcessExits::look() {
     // Its parent may not have asked yet, and will.
     const bool is_waiting = !status && still_lives(proc_, {pid, watched.start_ticks});
     if (is_waiting) return false;
-    if (status && ended_.size() < kMost)
+    if (status && ended_.size() < kMost)  // a fork storm must not fill our memory
       ended_.push_back({watched.inner_pid, watched.start_ticks, *status});
     close(watched.descriptor);
     return true;

@@ -32,7 +32,7 @@ class ProcessExits {
   void look();
   /// In the order in which they were seen to end; at most kMost.
   const std::vector<ProcessExitStatus>& ended() const { return ended_; }
-  static constexpr size_t kMost = 10'000;
+  static constexpr size_t kMost = 100'000;
 
  private:
   struct Watched {

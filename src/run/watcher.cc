@@ -142,9 +142,7 @@ void DescendantWatcher::look() {
     any_alive_ = any_alive_ || known.is_running;
     examine(stat, &known);
     // Its file comes with its first event, which may be its last.
-    const bool may_record = known.looks_with_torch > 0 || is_recorded(stat.id, known);
-    if (known.is_running && stat.id.pid != root_ && may_record)
-      exits_.watch(stat.id, known.inner_pid);
+    if (known.is_running && stat.id.pid != root_) exits_.watch(stat.id, known.inner_pid);
   }
   exits_.look();
   std::erase_if(known_, [&](const auto& entry) {
@@ -152,6 +150,15 @@ void DescendantWatcher::look() {
     retire(entry.first, entry.second);
     return true;
   });
+}
+
+std::vector<ProcessExitStatus> DescendantWatcher::exits() const {
+  std::vector<ProcessExitStatus> out;
+  for (const ProcessExitStatus& one : exits_.ended()) {
+    if (recorded_.contains(std::to_string(one.pid) + '.' + std::to_string(one.start_ticks)))
+      out.push_back(one);
+  }
+  return out;
 }
 
 std::vector<ProcessId> DescendantWatcher::running() const {

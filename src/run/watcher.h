@@ -34,8 +34,8 @@ class DescendantWatcher {
   bool allocated_nothing() const;
   /// Torch was seen in some process, recorded or not.
   bool torch_seen() const { return torch_seen_; }
-  /// How descendants with PyTorch ended, as far as it was seen; the program itself is not among them.
-  const std::vector<ProcessExitStatus>& exits() const { return exits_.ended(); }
+  /// How recorded descendants ended, as far as it was seen; the program itself is not among them.
+  std::vector<ProcessExitStatus> exits() const;
   /// A known descendant was still running at the last look.
   bool any_alive() const { return any_alive_; }
   /// Those that were running at the last look, the program first where it is among them.

@@ -123,6 +123,7 @@ def plain():
     for i in range(STEPS):
         dist.barrier()
         if os.environ.get("DIES") == f"{RANK}" and i == STEPS // 2:
+            time.sleep(2)  # so that a machine with much to do sees the process before it is gone
             os.kill(os.getpid(), 9)
         kept = kept + 1
 
