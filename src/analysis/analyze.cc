@@ -144,7 +144,8 @@ struct Beside {
     add_program_ends(read_program_ends(input.paths()), tables, analysis);
     // One rank of several may be all that there is.
     analysis->ranks =
-        find_ranks(*analysis, tables, analysis->job_sums ? *analysis->job_sums : JobSums{});
+        find_ranks(*analysis, tables, analysis->job_sums ? *analysis->job_sums : JobSums{},
+                   !input.is_anonymous());
     analysis->unread_holders = std::move(unread);
     if (input.is_anonymous()) take_names_away(&analysis->ends);
     for (std::string& problem : problems) {

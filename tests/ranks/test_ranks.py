@@ -110,3 +110,9 @@ def test_expert_parallel(folders):
     assert "16 parameters of experts" in ranks["parallelism"][0]["evidence"]
     assert [one["parameter_bytes"] for one in ranks["ranks"]] == [(256 * 8 + 8 + 2 * (256 * 256 + 256)) * FLOAT] * 4
     assert ranks["highest_rank"] == 3
+
+
+def test_replaced_names_tell_nothing_of_how_it_is_divided(folders):
+    done = harness.execute([harness.COMMAND, "analyze", str(folders("pipeline")), "--format", "json", "--anonymize"], timeout=120).ok()
+    ranks = json.loads(done.stdout)["ranks"]
+    assert (ranks["parallelism"], ranks["unknown"]["parallelism"]) == ([], "names are replaced")

@@ -205,7 +205,7 @@ const DeviceAnalysis* memory_of(const Analysis& analysis, const OneRank& rank) {
 }
 
 std::shared_ptr<const JobRanks> find_ranks(const Analysis& analysis, const Tables& tables,
-                                           const JobSums& sums) {
+                                           const JobSums& sums, bool has_names) {
   auto job = std::make_shared<JobRanks>();
   std::map<uint32_t, std::vector<uint32_t>> by_rank;
   std::set<std::string_view> hosts;
@@ -239,7 +239,8 @@ std::shared_ptr<const JobRanks> find_ranks(const Analysis& analysis, const Table
   take_job_peak(analysis, tables, sums, job.get());
   take_first_refusal(analysis, job.get());
   find_stragglers(analysis, tables, sums, job.get());
-  find_parallelism(analysis, tables, job.get());
+  if (has_names) find_parallelism(analysis, tables, job.get());
+  if (!has_names) job->why_no_parallelism = "names are replaced";
   return job;
 }
 

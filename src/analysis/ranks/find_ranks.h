@@ -10,8 +10,9 @@
 namespace gpumemprof {
 
 /// Null where there are no two ranks and none is missing. After all else is known of `analysis`.
+/// `has_names`: those in `tables` are the program's, not others in their place.
 std::shared_ptr<const JobRanks> find_ranks(const Analysis& analysis, const Tables& tables,
-                                           const JobSums& sums);
+                                           const JobSums& sums, bool has_names);
 
 /// Of ranks whose memory has parameters with names: what they tell of how the work is divided.
 void find_parallelism(const Analysis& analysis, const Tables& tables, JobRanks* job);

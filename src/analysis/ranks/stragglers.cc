@@ -87,7 +87,8 @@ void find_stragglers(const Analysis& analysis, const Tables& tables, const JobSu
   } else if (std::ranges::any_of(job->ranks, [](const OneRank& one) { return !!one.lag_ns; })) {
     by_lags(job);
   } else {
-    job->why_no_stragglers = "neither collectives nor steps of all ranks were recorded";
+    job->why_no_stragglers = fmt::format(
+        "{} collectives and no steps of all ranks were recorded", sums.collectives);
   }
 }
 
