@@ -54,7 +54,8 @@ FOLDERS = {
         "oom_message": {"results"},
         "advice": {"pass", "leaks", "results"},
         "compare": {"categories", "pass", "replay", "results"},
-        "door": {"categories", "pass", "driver", "results", "leaks", "replay", "series", "oom_message"},
+        "ranks": {"statistics", "categories", "pass", "results"},
+        "door": {"categories", "pass", "driver", "results", "leaks", "replay", "ranks", "series", "oom_message"},
     },
     "report": {
         "results": set(),

@@ -11,6 +11,7 @@
 #include "analysis/pass/followed_pass.h"
 #include "analysis/pass/held_bound.h"
 #include "analysis/pass/host_sums.h"
+#include "analysis/ranks/job_pass.h"
 #include "analysis/replay/snapshot_device.h"
 #include "trace/live_state_apply.h"
 #include "trace/process_end.h"
@@ -57,6 +58,7 @@ class Gatherer : public LiveObserver {
     leaks_ = leaks, holders_ = holders, tables_ = &tables;
   }
   void set_tables(const Tables& tables) { tables_ = &tables; }
+  void set_job(JobPass* job) { job_ = job; }
 
   void on_batch(const EventBatch& batch, size_t device_count) {
     batch_ = &batch;
@@ -128,6 +130,7 @@ class Gatherer : public LiveObserver {
   void on_level(size_t i, uint16_t index, const DeviceState& state) {
     devices[index].turns.add(batch_->time_ns[i], state.live_bytes, state.peak_bytes);
     moments_.on_level(index, state.live_bytes);
+    if (job_) job_->on_level(index, state.live_bytes, batch_->time_ns[i]);
     if (i == moments_.next()) [[unlikely]]
       moments_.after_event();
   }
@@ -208,6 +211,7 @@ class Gatherer : public LiveObserver {
   LeakGatherer* leaks_ = nullptr;
   HolderStacks* holders_ = nullptr;
   const Tables* tables_ = nullptr;
+  JobPass* job_ = nullptr;  // null: there are no ranks
   bool has_steps_ = false;  // the source has shown one
   const EventBatch* batch_ = nullptr;
   uint64_t start_ns_ = kUnset;
@@ -333,6 +337,8 @@ Result<Analysis> analyze_source(EventSource& source, const AnalysisOptions& opti
   Gatherer gatherer(options, state, analysis.threads, source.info().can.times, moments,
                     &categories);
   gatherer.set_tables(source.tables());
+  JobPass job(source.tables());
+  if (job.is_job()) gatherer.set_job(&job);
   LeakGatherer leaks;
   const bool find_leaks = options.find_leaks && source.info().can.times;
   HolderStacks holders(options.holders);
@@ -356,6 +362,7 @@ Result<Analysis> analyze_source(EventSource& source, const AnalysisOptions& opti
     const uint64_t start_ns =
         options.start_ns.value_or(recording_start(source.tables(), analysis.first_time_ns));
     moments.begin_batch(batch, source.tables(), start_ns);
+    if (job.is_job()) job.begin_batch(batch);
     if (batch.size() == 0) {
       categories.end_batch();
       if (options.keeper) options.keeper->take(batch);
@@ -386,6 +393,7 @@ Result<Analysis> analyze_source(EventSource& source, const AnalysisOptions& opti
   analysis.start_time_ns =
       options.start_ns.value_or(recording_start(source.tables(), analysis.first_time_ns));
   analysis.driver = driver.finish(source.tables());
+  if (job.is_job()) analysis.job_sums = std::make_shared<const JobSums>(job.finish());
   moments.finish(analysis.last_time_ns);
   sum_moments.finish(analysis.last_time_ns);
   take_devices(state, gatherer, source.tables(), &analysis);

@@ -28,6 +28,8 @@ namespace gpumemprof {
 class BlockKeeper;      // analysis/categories/block_keeper.h
 struct BfcPool;         // readers/bfc_pool.h
 struct DriverMemories;  // analysis/driver/driver_memories.h
+struct JobRanks;        // analysis/ranks/job_ranks.h
+struct JobSums;         // analysis/ranks/job_pass.h
 struct ProcessHolders;  // recording/holders_file.h
 struct TruthOfProcess;  // analysis/driver/device_truth.h
 struct FollowedPass;    // analysis/pass/followed_pass.h
@@ -157,6 +159,8 @@ struct Analysis {
   /// What drivers and kernel said meanwhile; nothing where the recording has no samples of them.
   std::optional<DeviceUse> machine;
   ProgramEnds ends;
+  std::shared_ptr<const JobSums> job_sums;  ///< of the ranks of a job, at the same time; may be null
+  std::shared_ptr<const JobRanks> ranks;  ///< of a job, where the depth is kWhole; null: it is none
   std::string unread_holders;  ///< what of who holds tensors could not be read; also in `loss`
 };
 

@@ -11,6 +11,7 @@
 #include "analysis/finding.h"
 #include "analysis/oom_message/pool_findings.h"
 #include "analysis/pass/followed_pass.h"
+#include "analysis/ranks/find_ranks.h"
 #include "analysis/replay/snapshot_analysis.h"
 #include "analysis/replay/snapshot_findings.h"
 #include "analysis/series/recording_patterns.h"
@@ -143,6 +144,10 @@ struct Beside {
     ProgramEnds ends = read_program_ends(input.paths());
     if (input.is_anonymous()) take_names_away(&ends);
     add_program_ends(std::move(ends), tables, analysis);
+    // One rank of several may be all that there is.
+    analysis->ranks =
+        find_ranks(*analysis, tables, analysis->job_sums ? *analysis->job_sums : JobSums{},
+                   !input.is_anonymous());
     analysis->unread_holders = std::move(unread);
     for (std::string& problem : problems) {
       // Names of files have those of hosts in them.

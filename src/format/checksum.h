@@ -27,4 +27,10 @@ inline uint32_t finished_crc(uint64_t recording_id, const FinishedFile& finished
   return crc32c(0, words, sizeof(words));
 }
 
+/// Of the process's place in its job.
+inline uint32_t job_crc(uint64_t recording_id, const JobPlace& place) {
+  return crc32c(crc32c(0, &recording_id, sizeof(recording_id)), &place,
+                offsetof(JobPlace, crc32c));
+}
+
 }  // namespace gpumemprof::format

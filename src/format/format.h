@@ -104,7 +104,7 @@ struct FileHeader {
   char boot_id[40];
   char command[1024];  // argv with spaces
   uint32_t crc32c;     // of all above
-  uint32_t rank_plus_one;  // RANK of the environment + 1; 0 where there was none
+  uint32_t rank_plus_one;  // as the launcher numbers the process, + 1; 0 where it did not
 };
 static_assert(sizeof(FileHeader) <= 2048);
 inline constexpr uint32_t kStateOffset = 2048;
@@ -120,6 +120,32 @@ struct FinishedFile {
 inline constexpr uint32_t kFinishedOffset = 1216;
 static_assert(sizeof(FileHeader) <= kFinishedOffset);
 static_assert(kFinishedOffset + sizeof(FinishedFile) <= kStateOffset);
+
+/// Who started the process as one of several. The numbers are stored: never renumber.
+enum JobLauncher : uint32_t {
+  kNoLauncher = 0,
+  kTorchrun = 1,  // and whatever sets RANK and WORLD_SIZE
+  kOpenMpi = 2,
+  kPmi = 3,  // MPICH, Intel MPI
+  kSlurm = 4,
+  kOwnGroup = 5,  // nobody: the program's first process group numbers it, as where it spawns ranks
+};
+inline constexpr uint32_t kLastLauncher = kOwnGroup;
+
+/// At kJobOffset of the first page: what the launcher told the process in its environment, else
+/// what its first process group is. Zeros, and so no valid CRC, in files from before it existed.
+struct JobPlace {
+  uint32_t launcher;
+  uint32_t world_size, local_world_size;  // 0: not told
+  uint32_t local_rank_plus_one, node_plus_one;
+  uint32_t restarts;        // how often the launcher had started the job before
+  uint64_t time_namespace;  // inode of /proc/self/ns/time: which monotonic clock; 0 unknown
+  char job[64];             // the launcher's name of the job; may be empty
+  uint32_t crc32c;          // of the recording id and all above
+  uint32_t pad;
+};
+inline constexpr uint32_t kJobOffset = kFinishedOffset + sizeof(FinishedFile);
+static_assert(kJobOffset % 8 == 0 && kJobOffset + sizeof(JobPlace) <= kStateOffset);
 
 /// At kStateOffset of the first page; every field is stored and added to atomically.
 struct FileState {
@@ -256,7 +282,23 @@ enum ProcessMark : uint8_t {
   kRolesHold = 0,    // all roles were looked at: what was told of an address and not taken back
                      // holds now, for whatever block lies there
   kProgramEnds = 1,  // the program's code has run: the interpreter frees what it had kept
+  // From here on bits 0 to 3 of the value alone; see pack_collective().
+  kCollectiveBegins = 2,
+  kCollectiveEnds = 3,
 };
+
+/// The value of a mark at either end of a collective that no rank leaves before all have entered
+/// it. `group`: of all ranks, in the order in which the process made them; `number`: the
+/// framework's, the same on all ranks.
+inline constexpr uint32_t kMostGroups = 16;
+inline constexpr uint64_t kMostCollectives = uint64_t{1} << 29;
+inline uint64_t pack_collective(ProcessMark what, uint32_t group, uint64_t number) {
+  return static_cast<uint64_t>(what) | uint64_t{group} << 4 | number << 8;
+}
+/// Which ones are recorded, as all ranks must choose the same: the first, then ever 16th.
+inline bool is_collective_recorded(uint64_t number) {
+  return number < kMostCollectives && (number < 4096 || number % 16 == 0);
+}
 
 /// What a kRawWide says of its event. Up to kDetailDeviceFree it is the first half of a *pair*: no
 /// event but a kRawTotals follows, which holds what is told. A reader that knows no pairs skips

@@ -10,6 +10,7 @@
 #include "base/json_fields.h"
 #include "readers/foreign_file.h"
 #include "readers/torch_snapshot/read.h"
+#include "recording/job_files.h"
 #include "recording/open.h"
 #include "recording/seal.h"
 #include "trace/anonymous_source.h"
@@ -110,6 +111,40 @@ std::string file_meant(const std::string& path) {
   return snapshots.size() == 1 ? snapshots[0] : path;
 }
 
+std::vector<std::string> recorded_files_in(const std::string& folder) {
+  std::vector<std::string> out;
+  std::error_code error;
+  for (auto it = fs::directory_iterator(folder, error); !error && it != fs::directory_iterator();
+       it.increment(error)) {
+    if (it->path().extension() == ".gmp") out.push_back(it->path().string());
+  }
+  return out;
+}
+
+/// A folder of the folders that the hosts of a job recorded into, in place of which it stands. One
+/// recording in it is meant as well.
+Result<std::vector<std::string>> folders_meant(const std::string& path) {
+  std::vector<std::string> below;
+  std::error_code error;
+  if (!fs::is_directory(path, error) || !recorded_files_in(path).empty()) return {{path}};
+  bool are_ranks = true;
+  for (auto it = fs::directory_iterator(path, error); !error && it != fs::directory_iterator();
+       it.increment(error)) {
+    std::error_code ignored;
+    if (!it->is_directory(ignored)) continue;
+    const std::vector<std::string> files = recorded_files_in(it->path().string());
+    if (files.empty()) continue;
+    below.push_back(it->path().string());
+    are_ranks = are_ranks && has_ranks(files);
+  }
+  std::ranges::sort(below);
+  if (below.empty()) return {{path}};
+  if (below.size() == 1 || are_ranks) return below;
+  return fail(ErrorCode::kUsage, path + ": holds " + std::to_string(below.size()) +
+                                     " recordings that are not ranks of a job; give one: " +
+                                     some_of(below));
+}
+
 InputKind kind_of_one(const std::string& path) {
   std::error_code error;
   if (fs::is_directory(path, error)) {
@@ -159,7 +194,15 @@ Result<Input> open_input(const std::vector<std::string>& paths, const InputOptio
     return fail(ErrorCode::kUsage,
                 path + ": is " + kind + ", which cannot be combined with others");
   }
-  for (const std::string& path : paths) {
+  if (input.kind_ == InputKind::kRecording) {
+    input.paths_.clear();
+    for (const std::string& path : paths) {
+      auto meant = folders_meant(path);
+      if (!meant) return std::unexpected(meant.error());
+      input.paths_.insert(input.paths_.end(), meant->begin(), meant->end());
+    }
+  }
+  for (const std::string& path : input.paths_) {
     const bool is_recording = input.kind_ == InputKind::kRecording;
     if (options.seal && is_recording && can_be_sealed(path))
       (void)FolderSealer(path, {}).finish(options.on_progress);

@@ -5,6 +5,7 @@
 
 #include "probe/arena.h"
 #include "probe/hot.h"
+#include "probe/job_place.h"
 #include "probe/package.h"
 #include "probe/recorder.h"
 
@@ -18,13 +19,6 @@ static uint64_t number(const char* text) {
   uint64_t value = 0;
   for (; text && *text >= '0' && *text <= '9'; ++text) value = value * 10 + (*text - '0');
   return value;
-}
-
-/// Launchers number the processes of a job; 0 for what is no number below a billion.
-static uint32_t rank_plus_one(const char* text) {
-  const size_t digits = text ? strspn(text, "0123456789") : 0;
-  if (digits == 0 || digits > 9 || text[digits] != 0) return 0;
-  return static_cast<uint32_t>(number(text)) + 1;
 }
 
 static uint32_t stack_mode(const char* text) {
@@ -52,7 +46,7 @@ __attribute__((constructor)) static void read_config() {
     memcpy(g_package, package, length + 1);
     g_is_package_wanted = 1;
   }
-  g_config.rank_plus_one = rank_plus_one(getenv("RANK"));
+  g_config.rank_plus_one = read_job_place(&g_config.job);
 }
 
 /// exit() ran: what follows is known to be complete but for what other destructors still free.

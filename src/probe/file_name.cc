@@ -59,17 +59,23 @@ void read_command(char* out, size_t size) {
   }
 }
 
-uint64_t pid_namespace() {
-  char link[64] = {};  // "pid:[4026531836]"
-  if (sys(SYS_readlinkat, AT_FDCWD, sys_ptr("/proc/self/ns/pid"), sys_ptr(link), sizeof(link) - 1) <
-      0)
-    return 0;
+namespace {
+
+/// The number in "pid:[4026531836]"; 0 where there is no such link.
+uint64_t namespace_inode(const char* path) {
+  char link[64] = {};
+  if (sys(SYS_readlinkat, AT_FDCWD, sys_ptr(path), sys_ptr(link), sizeof(link) - 1) < 0) return 0;
   uint64_t inode = 0;
   for (const char* p = link; *p; ++p) {
     if (*p >= '0' && *p <= '9') inode = inode * 10 + static_cast<uint64_t>(*p - '0');
   }
   return inode;
 }
+
+}  // namespace
+
+uint64_t pid_namespace() { return namespace_inode("/proc/self/ns/pid"); }
+uint64_t time_namespace() { return namespace_inode("/proc/self/ns/time"); }
 
 void seal_header(format::FileHeader* header) { header->crc32c = format::header_crc(*header); }
 

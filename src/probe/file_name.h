@@ -22,6 +22,8 @@ void read_command(char* out, size_t size);
 
 /// The inode of this process's PID namespace, 0 if /proc does not show it.
 uint64_t pid_namespace();
+/// The same of its time namespace, which has a monotonic clock of its own.
+uint64_t time_namespace();
 
 /// Sets the CRC, after the last change.
 void seal_header(format::FileHeader* header);

@@ -11,6 +11,7 @@
 #include "probe/arena.h"
 #include "probe/file_name.h"
 #include "probe/hot.h"
+#include "probe/job_place.h"
 #include "probe/native_stack.h"
 #include "probe/python_frames.h"
 #include "probe/storage.h"
@@ -163,6 +164,9 @@ long create_file(UnrecordedAt* at) {
   header->free_stacks = g_config.free_stacks;
   header->rank_plus_one = g_config.rank_plus_one;
   seal_header(header);
+  auto* job = reinterpret_cast<JobPlace*>(page + kJobOffset);
+  *job = g_config.job;
+  seal_job_place(header->recording_id, job);
   auto* shared = reinterpret_cast<FileState*>(page + kStateOffset);
   // The system's whole page: a store to a mapped one may need room on the disk for all of it.
   shared->next_offset = system_page();
@@ -253,6 +257,18 @@ FileState* file_state() {
   return g_recorder && g_recorder->page && state() != kUnset && state() != kOff
              ? reinterpret_cast<FileState*>(g_recorder->page + kStateOffset)
              : nullptr;
+}
+
+void tell_own_rank(uint32_t rank, uint32_t size) {
+  g_config.job.launcher = format::kOwnGroup, g_config.job.world_size = size;
+  g_config.rank_plus_one = rank + 1;
+  FileState* shared = file_state();
+  if (!shared || shared->unshared) return;  // a later process's file will have it
+  auto* header = reinterpret_cast<FileHeader*>(g_recorder->page);
+  auto* job = reinterpret_cast<JobPlace*>(g_recorder->page + kJobOffset);
+  header->rank_plus_one = g_config.rank_plus_one;
+  job->launcher = g_config.job.launcher, job->world_size = size;
+  job->crc32c = job_crc(header->recording_id, *job);
 }
 
 void count_loss(LossKind kind, uint64_t events) {

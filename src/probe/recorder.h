@@ -39,11 +39,15 @@ struct Config {
   bool no_attribution = false;  // stacks and what the program says itself; nothing of Surroundings
   uint64_t max_disk_bytes = 0;
   uint32_t rank_plus_one = 0;
+  format::JobPlace job{};  // without time namespace and CRC
 
   bool wants_attribution() const { return stacks != format::kStacksNone && !no_attribution; }
 };
 extern Config g_config;
 extern char g_folder[3072];  // where to; empty: do nothing
+
+/// Where no launcher numbered the process: the rank and size of its first process group.
+void tell_own_rank(uint32_t rank, uint32_t size);
 
 /// Points to two words: a State, and the incarnation, a number unique to this recording. Never
 /// null. Read for every event: a thread whose stream has another incarnation carries its parent

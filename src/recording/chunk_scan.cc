@@ -252,6 +252,15 @@ std::optional<FinishedFile> read_finished(File& file, uint64_t recording_id) {
   return finished;
 }
 
+std::optional<JobPlace> read_job_place(File& file, uint64_t recording_id) {
+  JobPlace place{};
+  auto got = file.read_at(kJobOffset, &place, sizeof(place));
+  if (!got || *got != sizeof(place) || job_crc(recording_id, place) != place.crc32c)
+    return std::nullopt;
+  place.job[sizeof(place.job) - 1] = 0;
+  return place;
+}
+
 Status write_finished(File& file, uint64_t recording_id, uint64_t bytes, uint64_t events) {
   FinishedFile finished{bytes, events, 0, 0};
   finished.crc32c = finished_crc(recording_id, finished);

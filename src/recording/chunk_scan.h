@@ -48,6 +48,9 @@ format::FileState read_file_state(File& file);
 /// The counts of what has been written; zeros also if the writer's minor version lacks them.
 format::FileCounts read_file_counts(File& file);
 
+/// The place of the process in its job, under a CRC; empty in files from before it was stored.
+std::optional<format::JobPlace> read_job_place(File& file, uint64_t recording_id);
+
 /// The end and event count of a finished file, under a CRC; empty if it has none.
 std::optional<format::FinishedFile> read_finished(File& file, uint64_t recording_id);
 /// Writes it. Errors: kSystem.

@@ -102,7 +102,8 @@ Result<FirstPage> read_first_page(File& file) {
   auto header = read_file_header(file);
   if (!header) return std::unexpected(header.error());
   return FirstPage{*header, read_file_state(file), read_file_counts(file),
-                   read_finished(file, header->recording_id)};
+                   read_finished(file, header->recording_id),
+                   read_job_place(file, header->recording_id)};
 }
 
 MissingEvents missing_events(File& file, const FirstPage& page, const SealedFile& sealed,

@@ -26,6 +26,7 @@ struct FirstPage {
   format::FileState state{};
   format::FileCounts counts{};
   std::optional<format::FinishedFile> finished;
+  std::optional<format::JobPlace> job;
 };
 /// Errors: those of read_file_header().
 Result<FirstPage> read_first_page(File& file);

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <set>
 
+#include "recording/clock_alignment.h"
+#include "recording/job_files.h"
 #include "recording/lane.h"
 #include "recording/losses.h"
 #include "recording/module_names.h"
@@ -86,7 +88,9 @@ class Recording final : public EventSource {
     folders_ = std::move(paths->folders);
     info_.path = given[0];
     info_.kind = "recording";
+    const std::set<std::string> others = files_of_other_jobs(paths->files, &loss_);
     for (const std::string& path : paths->files) {
+      if (others.contains(path)) continue;
       if (auto done = add_file(path, paths->files.size() == 1); !done) return done;
     }
     if (files_.empty()) return std::unexpected(*first_error_);
@@ -96,6 +100,7 @@ class Recording final : public EventSource {
       places.insert(slash == path.npos ? "." : path.substr(0, slash));
     }
     for (const std::string& folder : places) operation_lines_.load_folder(folder, &loss_);
+    keep_innermost_ranks();
     put_on_one_clock();
     read_state_before();
     info_.can.times = info_.can.addresses = info_.can.threads = true;
@@ -141,37 +146,65 @@ class Recording final : public EventSource {
     return {};
   }
 
-  /// Monotonic clocks count from a machine's boot. Files of one boot share theirs; others are moved
-  /// by the difference of the wall clocks, onto the clock of the machine that was booted first, so
-  /// that no time is negative.
-  void put_on_one_clock() {
-    std::map<std::string_view, int64_t> offsets;
-    for (const auto& file : files_) offsets.try_emplace(file->boot(), file->realtime_offset_ns());
-    int64_t base = INT64_MAX;
-    for (const auto& [boot, offset] : offsets) base = std::min(base, offset);
-    if (offsets.size() > 1) {
-      loss_.add(0, 0,
-                std::to_string(offsets.size()) +
-                    " clocks were aligned by wall-clock time; times of different machines are only "
-                    "as exact as those clocks");
+  /// Where launchers start each other, as Slurm's tasks torchrun, only the innermost numbers ranks.
+  void keep_innermost_ranks() {
+    Launcher innermost = Launcher::kNone;
+    for (const Process& one : tables_.processes) {
+      const Launcher its = one.place.launcher;
+      if (its == Launcher::kNone) continue;
+      innermost = innermost == Launcher::kNone ? its : std::min(innermost, its);
     }
-    note_other_clocks(offsets);
-    constexpr uint64_t kMostShift = uint64_t{1} << 61;
-    constexpr size_t kFewFiles = 4;  // whose lanes may have threads
-    for (const auto& file : files_) {
-      uint64_t shift = static_cast<uint64_t>(offsets[file->boot()]) - static_cast<uint64_t>(base);
-      file->add_lanes(&merger_, shift < kMostShift ? shift : 0, files_.size() <= kFewFiles);
-      file->add_module_names(&module_names_, shift < kMostShift ? shift : 0);
+    for (Process& one : tables_.processes) {
+      if (one.place.launcher == innermost || one.place.launcher == Launcher::kNone) continue;
+      one.rank.reset(), one.place = {};
     }
   }
 
-  /// A process in a time namespace counts its monotonic time from elsewhere, which the wall clock
-  /// gives away; so does one that was set meanwhile, or a machine that slept. Nothing tells which.
-  void note_other_clocks(const std::map<std::string_view, int64_t>& offsets) {
+  /// Monotonic clocks count from a machine's boot. Files of one clock share it; others are moved
+  /// onto the clock of the machine that was booted first, so that no time is negative.
+  void put_on_one_clock() {
+    std::map<std::string, size_t> numbers;
+    std::vector<ClockSamples> samples;
+    for (const auto& file : files_) {
+      const auto [at, is_new] = numbers.try_emplace(file->clock(), samples.size());
+      if (is_new) samples.push_back({.wall_offset_ns = file->realtime_offset_ns()});
+      tables_.processes[file->process()].clock = static_cast<uint32_t>(at->second);
+    }
+    note_other_clocks(samples);
+    for (const auto& file : files_) {
+      if (samples.size() < 2) break;
+      ClockSamples& of_clock = samples[clock_of(*file)];
+      file->each_collective([&](const Mark& mark) { of_clock.take(mark); });
+    }
+    tables_.clocks = align_clocks(samples);
+    const auto by_wall = std::ranges::count(
+        tables_.clocks, MachineClock::Aligned::kWallClock, &MachineClock::by);
+    if (by_wall > 0) {
+      loss_.add(0, 0,
+                std::to_string(by_wall + 1) +
+                    " clocks were aligned by wall-clock time; times of different machines are only "
+                    "as exact as those clocks");
+    }
+    constexpr size_t kFewFiles = 4;  // whose lanes may have threads
+    for (const auto& file : files_) {
+      const auto shift = static_cast<uint64_t>(tables_.clocks[clock_of(*file)].shift_ns);
+      file->add_lanes(&merger_, shift, files_.size() <= kFewFiles);
+      file->add_module_names(&module_names_, shift);
+    }
+  }
+  uint32_t clock_of(const RecordedProcess& file) const {
+    return tables_.processes[file.process()].clock;
+  }
+
+  /// A process in a time namespace counts its monotonic time from elsewhere, which old files do not
+  /// tell but the wall clock gives away; so does one that was set meanwhile, or a machine that
+  /// slept. Nothing tells which.
+  void note_other_clocks(const std::vector<ClockSamples>& clocks) {
     constexpr uint64_t kLeastNs = 1'000'000'000;
     uint64_t files = 0, most_ns = 0;
     for (const auto& file : files_) {
-      const int64_t own = file->realtime_offset_ns(), first = offsets.at(file->boot());
+      const int64_t own = file->realtime_offset_ns();
+      const int64_t first = clocks[clock_of(*file)].wall_offset_ns;
       const uint64_t by = own < first ? static_cast<uint64_t>(first) - static_cast<uint64_t>(own)
                                       : static_cast<uint64_t>(own) - static_cast<uint64_t>(first);
       if (by < kLeastNs) continue;

@@ -41,6 +41,17 @@ void add_counted(Loss* loss, uint64_t events, const std::string& file, const cha
   if (events > 0) loss->add(events, 0, file + ": " + reason);
 }
 
+PlaceInJob job_place(const format::JobPlace& told) {
+  PlaceInJob place;
+  if (told.launcher <= kLastLauncher)
+    place.launcher = static_cast<Launcher>(told.launcher);
+  place.world_size = told.world_size, place.local_world_size = told.local_world_size;
+  if (told.local_rank_plus_one != 0) place.local_rank = told.local_rank_plus_one - 1;
+  if (told.node_plus_one != 0) place.node = told.node_plus_one - 1;
+  place.restarts = told.restarts;
+  return place;
+}
+
 /// What a sealer is at work on moves. It is done soon; one that is not, because it was stopped,
 /// costs what moves while we read, which is said.
 void keep_sealer_off(File& file) {
@@ -98,13 +109,15 @@ void RecordedProcess::describe(Process* process) const {
   process->python_version = describe_python(page_.state);
   process->stacks = describe_stacks(page_.header, page_.state);
   if (page_.header.rank_plus_one != 0) process->rank = page_.header.rank_plus_one - 1;
+  if (page_.job) process->place = job_place(*page_.job);
   process->exited_cleanly = page_.state.clean_exit == 1;
   process->first_time_ns = page_.header.monotonic_ns;
   process->realtime_offset_ns = realtime_offset_ns();
 }
 
-std::string_view RecordedProcess::boot() const {
-  return {page_.header.boot_id, strnlen(page_.header.boot_id, sizeof(page_.header.boot_id))};
+std::string RecordedProcess::clock() const {
+  const uint64_t of_namespace = page_.job ? page_.job->time_namespace : 0;
+  return text(page_.header.boot_id) + ' ' + std::to_string(of_namespace);
 }
 
 int64_t RecordedProcess::realtime_offset_ns() const {
@@ -134,6 +147,14 @@ void RecordedProcess::add_module_names(ModuleNames* names, uint64_t shift_ns) {
   for (auto& [id, stream] : raw_->streams()) {
     if (has_modules) each_raw_mark(*file_, stream, MarkKind::kModule, take);
   }
+}
+
+void RecordedProcess::each_collective(const std::function<void(const Mark&)>& take) {
+  const auto look = [&](const Mark& mark) {
+    if (mark.is_of_collective()) take(mark);
+  };
+  sealed_->each_mark(MarkKind::kRole, look);
+  for (auto& [id, stream] : raw_->streams()) each_raw_mark(*file_, stream, MarkKind::kRole, look);
 }
 
 bool RecordedProcess::add_state_before(LiveState* state, ModuleNames* names, Loss* loss) {

@@ -29,9 +29,13 @@ class RecordedProcess {
 
   const format::FileHeader& header() const { return page_.header; }
   uint64_t bytes() const { return bytes_; }
-  std::string_view boot() const;
   /// Wall clock minus monotonic clock of the machine that wrote it.
   int64_t realtime_offset_ns() const;
+  /// Which monotonic clock wrote it: the machine's boot and, where that is known, its time namespace.
+  std::string clock() const;
+  uint32_t process() const { return process_; }
+  /// Marks at the ends of collectives, on the file's own clock: reads all marks.
+  void each_collective(const std::function<void(const Mark&)>& take);
   /// `shift_ns` is added to every time. `decodes_ahead`: with a thread a lane.
   void add_lanes(Merger* merger, uint64_t shift_ns, bool decodes_ahead);
   /// All marks of modules in the file, with the same shift: a first pass, because modules are named

@@ -17,6 +17,7 @@
 #include "report/json/machine_json.h"
 #include "report/json/parts.h"
 #include "report/json/pool_json.h"
+#include "report/json/ranks_json.h"
 #include "report/json/snapshot_json.h"
 #include "report/user_code.h"
 #include "report/words.h"
@@ -375,6 +376,7 @@ std::string json_report(const Analysis& analysis, const Tables& tables, int inde
       {"moments", moments_json(analysis, tables)},
       {"sums", sums},
       {"device_samples", analysis.machine ? machine_json(*analysis.machine) : Json(nullptr)},
+      {"ranks", ranks_json(analysis, tables)},
       {"processes", processes_json(analysis, tables)},
       {"threads", threads_json(analysis, tables)},
       {"driver", driver_json(analysis, tables)},

@@ -206,6 +206,12 @@ std::string meta_json(const RunMeta& meta) {
     json["exit"] = exit_json(meta.wait_status);
     if (meta.kernel_kills.count) json["kernel_kills"] = kills_json(meta.kernel_kills);
   }
+  if (!meta.exits.empty()) json["exits"] = Json::array();
+  for (const ProcessExitStatus& one : meta.exits) {
+    json["exits"].push_back({{"pid", one.pid},
+                             {"start_ticks", one.start_ticks},
+                             {"exit", exit_json(one.wait_status)}});
+  }
   json["not_recorded"] = Json::array();
   for (const NotRecorded& one : meta.not_recorded)
     json["not_recorded"].push_back(not_recorded_json(one));

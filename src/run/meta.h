@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "recording/unrecorded.h"
+#include "run/process_exits.h"
 
 namespace gpumemprof {
 
@@ -53,6 +54,7 @@ struct RunMeta {
   int wait_status = 0;  ///< as waitpid gives it
   KernelKills kernel_kills;
   std::vector<NotRecorded> not_recorded;
+  std::vector<ProcessExitStatus> exits;  ///< of recorded processes that others started
 };
 
 /// Names whose values explain a training run and hold no secrets; everything else stays out.

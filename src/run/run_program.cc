@@ -279,6 +279,7 @@ Status run_and_watch(Plan* plan, FolderSealer* sealer, RunOutcome* outcome) {
   plan->meta.end_unix_ns = now_unix_ns();
   plan->meta.wait_status = outcome->wait_status;
   plan->meta.kernel_kills = outcome->kernel_kills = kills_now(&kills);
+  plan->meta.exits = watcher.exits();
   outcome->not_recorded = watcher.not_recorded();
   if (plan->arena) take_from_arena(plan->arena.get(), outcome);
   for (const NotRecorded& one : outcome->not_recorded) plan->meta.not_recorded.push_back(one);

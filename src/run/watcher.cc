@@ -22,7 +22,7 @@ constexpr size_t kMaxFinished = 10'000;  // a fork storm must not fill our memor
 }  // namespace
 
 DescendantWatcher::DescendantWatcher(int root, std::string folder, std::string proc)
-    : root_(root), folder_(std::move(folder)), proc_(std::move(proc)) {}
+    : root_(root), folder_(std::move(folder)), proc_(std::move(proc)), exits_(proc_) {}
 
 bool DescendantWatcher::is_recorded(const ProcessId& id, const Known& known) const {
   return recorded_.contains(std::to_string(known.inner_pid) + '.' + std::to_string(id.start_ticks));
@@ -141,12 +141,24 @@ void DescendantWatcher::look() {
     known.is_running = stat.state != 'Z';
     any_alive_ = any_alive_ || known.is_running;
     examine(stat, &known);
+    // Its file comes with its first event, which may be its last.
+    if (known.is_running && stat.id.pid != root_) exits_.watch(stat.id, known.inner_pid);
   }
+  exits_.look();
   std::erase_if(known_, [&](const auto& entry) {
     if (entry.second.last_seen == look_number_) return false;
     retire(entry.first, entry.second);
     return true;
   });
+}
+
+std::vector<ProcessExitStatus> DescendantWatcher::exits() const {
+  std::vector<ProcessExitStatus> out;
+  for (const ProcessExitStatus& one : exits_.ended()) {
+    if (recorded_.contains(std::to_string(one.pid) + '.' + std::to_string(one.start_ticks)))
+      out.push_back(one);
+  }
+  return out;
 }
 
 std::vector<ProcessId> DescendantWatcher::running() const {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "run/meta.h"
+#include "run/process_exits.h"
 #include "run/processes.h"
 
 namespace gpumemprof {
@@ -33,6 +34,8 @@ class DescendantWatcher {
   bool allocated_nothing() const;
   /// Torch was seen in some process, recorded or not.
   bool torch_seen() const { return torch_seen_; }
+  /// How recorded descendants ended, as far as it was seen; the program itself is not among them.
+  std::vector<ProcessExitStatus> exits() const;
   /// A known descendant was still running at the last look.
   bool any_alive() const { return any_alive_; }
   /// Those that were running at the last look, the program first where it is among them.
@@ -79,6 +82,7 @@ class DescendantWatcher {
   std::unordered_set<std::string> recorded_;  // "PID.STARTTICKS" of its files, at the last look
   std::unordered_map<std::string, bool> calls_by_name_;  // what libc10.so of this path does
   std::string unreadable_command_;
+  ProcessExits exits_;
   uint64_t look_number_ = 0;
   bool torch_seen_ = false;
   bool gpu_seen_ = false;

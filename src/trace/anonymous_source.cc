@@ -46,6 +46,7 @@ void AnonymousSource::take_processes() {
   tables_.devices = from.devices;
   tables_.allocators = from.allocators;
   tables_.processes = from.processes;
+  tables_.clocks = from.clocks;
   for (Process& process : tables_.processes) {
     process.host = names_->host(process.host);
     process.command = names_->command(process.command);

@@ -74,6 +74,23 @@ const char* backend_name(const Device& device) {
   }
 }
 
+const char* launcher_name(Launcher launcher) {
+  switch (launcher) {
+    case Launcher::kTorchrun:
+      return "torchrun";
+    case Launcher::kOpenMpi:
+      return "Open MPI";
+    case Launcher::kPmi:
+      return "PMI";
+    case Launcher::kSlurm:
+      return "Slurm";
+    case Launcher::kOwnGroup:
+      return "the program";
+    default:
+      return "";
+  }
+}
+
 std::string plain_device_name(std::string_view name) {
   constexpr std::string_view kMarks = " _-.:/+";
   std::string plain(name);

@@ -72,6 +72,41 @@ class StackTable {
   IdIndex frame_ids_;
 };
 
+/// Who started a process as one of several.
+enum class Launcher : uint8_t {
+  kNone = 0,
+  kTorchrun = 1,
+  kOpenMpi = 2,
+  kPmi = 3,
+  kSlurm = 4,
+  kOwnGroup = 5,  ///< nobody: the program's first process group numbers it
+};
+/// "torchrun", "Open MPI", "PMI", "Slurm", "the program"; "" for none.
+const char* launcher_name(Launcher launcher);
+
+/// Where a process is in its job, as its launcher told it. Rank and host are in Process.
+struct PlaceInJob {
+  Launcher launcher = Launcher::kNone;
+  uint32_t world_size = 0, local_world_size = 0;  ///< 0: not told
+  std::optional<uint32_t> local_rank, node;
+  uint32_t restarts = 0;  ///< how often the launcher had started the job before
+};
+
+/// A monotonic clock that times were read from: a machine's since its boot, or a time namespace's.
+struct MachineClock {
+  enum class Aligned : uint8_t {
+    kIsTheirs,     ///< all times are told on it
+    kCollectives,  ///< by what no rank leaves before all have entered it
+    kWallClock,
+  };
+  Aligned by = Aligned::kIsTheirs;
+  int64_t shift_ns = 0;  ///< was added to its times
+  /// Its times are wrong by at most this, against the clock that they are told on; absent: unknown.
+  std::optional<uint64_t> error_ns = 0;
+  uint64_t collectives = 0;  ///< by how many it was aligned
+  bool drifts = false;       ///< no one shift fits all of them; the error includes that
+};
+
 /// One recorded process.
 struct Process {
   uint32_t pid = 0;
@@ -82,7 +117,9 @@ struct Process {
   std::string command;             ///< argv, separated by spaces, cut at 1 KiB
   std::string python_version;      ///< "3.11.7", empty where there was no interpreter
   std::string stacks;              ///< "python", "native", "both", "none", or "none: why"
-  std::optional<uint32_t> rank;    ///< RANK of its environment
+  std::optional<uint32_t> rank;    ///< as its launcher numbers it
+  PlaceInJob place;
+  uint32_t clock = 0;              ///< index in Tables::clocks
   bool exited_cleanly = false;     ///< exit() or _exit(); false: killed, crashed, or still running
   uint64_t first_time_ns = 0;      ///< CLOCK_MONOTONIC when its recording began
   int64_t realtime_offset_ns = 0;  ///< add to a monotonic time for the wall clock
@@ -158,6 +195,7 @@ struct Tables {
   std::vector<Thread> threads;
   std::vector<Device> devices;
   std::vector<FollowedAllocator> allocators;
+  std::vector<MachineClock> clocks;  ///< of recordings
 };
 
 /// Text of a file for printing: everything but ASCII letters, digits, punctuation and blanks

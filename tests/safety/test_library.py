@@ -15,7 +15,9 @@ TORCH_CUDA = r"_ZN(3c10|2at)4cuda6detail21init_p2p_access_cacheEl"
 TORCH_AUTOGRAD = r"_ZN2at15sequence_number17get_and_incrementEv|_ZN5torch8autograd13SavedVariableC1ERKN2at6TensorEbb"
 # Which storage is copied into which: nothing else tells a copy of weights that the program keeps from its data.
 TORCH_COPY = r"_ZN2at4_ops5copy_4callERNS_6TensorERKS2_b"
-HOOKS = re.compile(rf"^({TENSORFLOW}|{TORCH_CUDA}|{TORCH_AUTOGRAD}|{TORCH_COPY}|_ZN3c109alloc_cpuEm|_ZN3c108free_cpuEPv|_ZN3c10\d+report(MemoryUsage|OutOfMemory)ToProfilerE\w+|_ZN3c1018ThrowEnforceNotMet\w+"
+# When all ranks were in a collective: what their clocks are aligned by.
+TORCH_COLLECTIVES = r"_ZN4c10d16ProcessGroupGloo(7runLoopEi|9AsyncWork(14finishWorkGlooEv|7executeE(RK)?N3c10\d+intrusive_ptr\w+))"
+HOOKS = re.compile(rf"^({TENSORFLOW}|{TORCH_CUDA}|{TORCH_COLLECTIVES}|{TORCH_AUTOGRAD}|{TORCH_COPY}|_ZN3c109alloc_cpuEm|_ZN3c108free_cpuEPv|_ZN3c10\d+report(MemoryUsage|OutOfMemory)ToProfilerE\w+|_ZN3c1018ThrowEnforceNotMet\w+"
                    r"|gpumemprof_\w+|Wrapped_PyInit__jax|prctl|syscall|_exit|_Exit)$")
 
 

@@ -376,6 +376,7 @@ void Categories::take_saved(const Mark& mark, uint32_t of) {
 }
 
 void Categories::take_role(const Mark& mark, uint32_t of) {
+  if (mark.is_of_collective()) return;
   ProcessWork& all = process(of);
   all.has_names = true;
   if (mark.address == 0) {

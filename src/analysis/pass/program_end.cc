@@ -41,6 +41,24 @@ bool is_folder(const std::string& path) {
   return stat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+template <class End>
+void take_exit(const Json& exit, End* end) {
+  end->signal = text_field(exit, "signal_name");
+  if (auto code = number_field(exit, "code"); code && *code <= 255)
+    end->exit_code = static_cast<int>(*code);
+}
+
+void take_exits(const Json& meta, ProgramEnd* end) {
+  const Json* list = list_field(meta, "exits");
+  for (size_t i = 0; list && i < std::min(list->size(), kMostFiles); ++i) {
+    const Json& one = (*list)[i];
+    ProcessExit exit{.pid = number_field(one, "pid").value_or(0),
+                     .start_ticks = number_field(one, "start_ticks").value_or(0)};
+    if (one.is_object() && one.contains("exit")) take_exit(one["exit"], &exit);
+    end->exits.push_back(std::move(exit));
+  }
+}
+
 std::optional<ProgramEnd> run_of(const Json& meta) {
   if (!meta.is_object()) return std::nullopt;
   ProgramEnd end;
@@ -51,11 +69,11 @@ std::optional<ProgramEnd> run_of(const Json& meta) {
     }
   }
   end.pid = static_cast<int64_t>(number_field(meta, "pid").value_or(0));
+  end.host = text_field(meta, "host");
+  take_exits(meta, &end);
   auto exit = meta.find("exit");
   if (exit == meta.end()) return end;
-  end.signal = text_field(*exit, "signal_name");
-  if (auto code = number_field(*exit, "code"); code && *code <= 255)
-    end.exit_code = static_cast<int>(*code);
+  take_exit(*exit, &end);
   if (auto kills = meta.find("kernel_kills"); kills != meta.end()) {
     end.kernel_kills = number_field(*kills, "count");
     end.kills_are_of_cgroup = text_field(*kills, "of") == "cgroup";
@@ -110,7 +128,7 @@ bool was_killed_by_the_kernel(const ProgramEnd& run) {
 }
 
 void take_names_away(ProgramEnds* ends) {
-  for (ProgramEnd& run : ends->runs) run.command.clear();
+  for (ProgramEnd& run : ends->runs) run.command.clear(), run.host.clear();
   for (UnfinishedProcess& process : ends->unfinished) process.command.clear();
   for (RefusedRequest& refused : ends->refused) {
     refused.folder.clear(), refused.message.clear(), refused.stack.clear();

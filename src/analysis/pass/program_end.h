@@ -44,12 +44,20 @@ struct UncaughtError {
   std::vector<std::string> stack;  ///< "FILE:LINE FUNCTION", innermost first
 };
 
+/// How a process that the program started ended, where `run` saw it.
+struct ProcessExit {
+  uint64_t pid = 0, start_ticks = 0;
+  std::optional<int> exit_code;
+  std::string signal;
+};
+
 /// One run. A program that is running, or whose `run` was killed, has neither code nor signal.
 struct ProgramEnd {
-  std::string command;
+  std::string command, host;
   int64_t pid = 0;
   std::optional<int> exit_code;
   std::string signal;  ///< "SIGKILL"
+  std::vector<ProcessExit> exits;
   /// Kernel OOM kills meanwhile, in the cgroup of `run` or on the whole machine; absent where
   /// nobody counted.
   std::optional<uint64_t> kernel_kills;

@@ -297,6 +297,10 @@ const Hook kHooks[] = {
     kAutogradHooks[0],
     kSavedHooks[0],
     kCopyHooks[0],
+    kCollectiveHooks[0],
+    kCollectiveHooks[1],
+    kCollectiveHooks[2],
+    kCollectiveHooks[3],
 };
 
 Framework g_torch{kHooks,

@@ -10,6 +10,7 @@
 #include "report/describe/explanation.h"
 #include "report/describe/facts.h"
 #include "report/describe/finding_words.h"
+#include "report/describe/ranks.h"
 #include "report/describe/sections.h"
 #include "report/describe/snapshot_words.h"
 #include "report/words.h"
@@ -36,6 +37,18 @@ void add_first_refusal(const Analysis& analysis, const Tables& tables, Section* 
     }
     return;
   }
+}
+
+/// Without those of which the ranks tell how they ended.
+ProgramEnds ends_without_ranks(const Analysis& analysis) {
+  ProgramEnds ends = analysis.ends;
+  if (!analysis.ranks) return ends;
+  std::erase_if(ends.unfinished, [&](const UnfinishedProcess& one) {
+    return std::ranges::any_of(analysis.ranks->ranks, [&](const OneRank& rank) {
+      return rank.rank == one.rank && rank.end != RankEnd::kUnknown;
+    });
+  });
+  return ends;
 }
 
 bool has_evidence(const Finding& finding) {
@@ -117,7 +130,12 @@ Section peak_section(const Subject& subject, std::string_view nothing) {
   const Analysis& analysis = subject.analysis;
   const Tables& tables = subject.tables;
   Section out;
-  for (const std::string& text : end_sentences(analysis.ends, subject.options.working_folder))
+  if (analysis.ranks) {
+    for (const std::string& text : rank_failures(*analysis.ranks))
+      out.add(Sentence{text, Tone::kBad});
+  }
+  for (const std::string& text :
+       end_sentences(ends_without_ranks(analysis), subject.options.working_folder))
     out.add(Sentence{text, Tone::kBad});
   add_first_refusal(analysis, tables, &out);
   const DeviceAnalysis* device = main_device(analysis, tables);
@@ -126,6 +144,9 @@ Section peak_section(const Subject& subject, std::string_view nothing) {
     return out;
   }
   out.add(Sentence{peak_sentence(analysis, tables, *device), Tone::kHeadline});
+  if (const std::string text = analysis.ranks ? median_sentence(subject, *analysis.ranks) : "";
+      !text.empty())
+    out.add(Sentence{text, Tone::kStrong});
   // Of a line that calls model.fit() nobody learns anything.
   Table layers = layers_table(subject, *device, kAnswerLines);
   if (!layers.rows.empty()) {
@@ -213,6 +234,7 @@ Document describe_analysis(const Analysis& analysis, const Tables& tables,
   const DeviceAnalysis* device = main_device(analysis, tables);
   Document out{.title = "Memory of " + analysis.source.path};
   out.add(answer_section(subject, device));
+  out.add(ranks_section(subject));
   if (device) out.add(words_section(subject, *device));
   out.add(findings_section(subject));
   if (analysis.score.value || !analysis.ends.failure.empty())

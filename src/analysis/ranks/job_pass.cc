@@ -1,0 +1,81 @@
+#include "analysis/ranks/job_pass.h"
+
+#include <algorithm>
+#include <set>
+
+namespace gpumemprof {
+namespace {
+
+constexpr size_t kMostOpen = size_t{1} << 14;
+
+}  // namespace
+
+JobPass::JobPass(const Tables& tables) : tables_(tables) {
+  std::set<uint32_t> ranks;
+  for (const Process& process : tables.processes) {
+    if (process.rank) ranks.insert(*process.rank);
+  }
+  ranks_ = ranks.size();
+}
+
+void JobPass::meet(uint16_t device) {
+  for (size_t i = devices_.size(); i <= device; ++i) {
+    OfDevice& one = devices_.emplace_back();
+    if (i >= tables_.devices.size()) continue;
+    const Device& memory = tables_.devices[i];
+    const bool is_of_rank =
+        memory.process < tables_.processes.size() && tables_.processes[memory.process].rank;
+    if (!is_of_rank || memory.layer == Layer::kDriver) continue;
+    one.kind = is_host_memory(memory) ? kHost : kAccelerator;
+  }
+}
+
+void JobPass::begin_batch(const EventBatch& batch) {
+  for (const Mark& mark : batch.marks) {
+    if (!mark.is_of_collective() || !mark.begins_collective()) continue;
+    if (mark.thread >= tables_.threads.size()) continue;
+    const uint32_t process = tables_.threads[mark.thread].process;
+    const auto rank = process < tables_.processes.size() ? tables_.processes[process].rank
+                                                         : std::optional<uint32_t>();
+    if (!rank) continue;
+    Entered& entered = open_[mark.collective()];
+    entered.try_emplace(*rank, mark.time_ns);
+    if (entered.size() < ranks_) {
+      if (open_.size() > kMostOpen) open_.erase(open_.begin());
+      continue;
+    }
+    end(entered);
+    open_.erase(mark.collective());
+  }
+}
+
+void JobPass::end(const Entered& entered) {
+  std::vector<std::pair<uint64_t, uint32_t>> in_order;
+  for (const auto& [rank, time_ns] : entered) in_order.emplace_back(time_ns, rank);
+  std::ranges::sort(in_order);
+  const uint64_t first = in_order.front().first, last = in_order.back().first;
+  if (sums_.collectives++ == 0) sums_.first_ns = first;
+  sums_.first_ns = std::min(sums_.first_ns, first), sums_.last_ns = std::max(sums_.last_ns, last);
+  const uint64_t waited = last - in_order[(in_order.size() - 1) / 2].first;
+  RankArrivals& late = sums_.arrivals[in_order.back().second];
+  ++late.last, late.waited_for_ns += waited;
+  late.longest_ns = std::max(late.longest_ns, waited);
+}
+
+JobPeak JobPass::peak_of(Kind kind) const {
+  const OfKind& all = kinds_[kind];
+  JobPeak out{.bytes = all.peak, .time_ns = all.time_ns};
+  for (const OfDevice& one : devices_) {
+    const bool is_of_it = one.kind == kind && all.peak != 0;
+    out.by_device.push_back(!is_of_it ? 0 : one.epoch == all.epoch ? one.at_peak : one.live);
+  }
+  return out;
+}
+
+JobSums JobPass::finish() const {
+  JobSums out = sums_;
+  out.host = peak_of(kHost), out.accelerators = peak_of(kAccelerator);
+  return out;
+}
+
+}  // namespace gpumemprof
