@@ -76,10 +76,13 @@ uint32_t find_or_add(const void* group, int worker) {
   return i;
 }
 
-/// Its number + 1; 0: none.
+/// Its number + 1; 0: none, or the lock is not free: a process that was forked while it was held
+/// would wait for ever.
 uint32_t number_group(const void* group, int worker) {
+  constexpr int kMostTries = 10'000;
   if (worker < 0 || worker >= 64) return 0;
-  while (__atomic_exchange_n(&g_lock, 1, __ATOMIC_ACQUIRE)) sys(SYS_sched_yield);
+  for (int tries = 0; __atomic_exchange_n(&g_lock, 1, __ATOMIC_ACQUIRE); sys(SYS_sched_yield))
+    if (++tries == kMostTries) return 0;
   const uint32_t number = find_or_add(group, worker);
   __atomic_store_n(&g_lock, 0, __ATOMIC_RELEASE);
   return number;

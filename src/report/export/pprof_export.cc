@@ -5,6 +5,7 @@
 #include "report/describe/facts.h"
 #include "report/export/pprof_writer.h"
 #include "report/export/stack_exports.h"
+#include "report/words.h"
 
 namespace gpumemprof {
 namespace {
