@@ -37,6 +37,7 @@ struct Config {
   bool free_stacks = false;
   bool no_cpu = false;
   bool no_attribution = false;  // stacks and what the program says itself; nothing of Surroundings
+  bool marks_collectives = false;
   uint64_t max_disk_bytes = 0;
   uint32_t rank_plus_one = 0;
   format::JobPlace job{};  // without time namespace and CRC

@@ -42,7 +42,7 @@ def hosts(tmp_path_factory, network):
         options = ("--nnodes", 2, "--node-rank", node, "--master-addr", address, "--master-port", port)
         argv = jobs.run_argv(above / f"host{node}", *options, kind="plain", steps=60, ranks=2)
         argv = [*enter, *(OTHER if node else []), *map(str, argv)]
-        running.append(subprocess.Popen(argv, env={**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": interface},
+        running.append(subprocess.Popen(argv, env={**jobs.ENVIRONMENT, "GLOO_SOCKET_IFNAME": interface},
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE))
     for one in running:
         out, error = one.communicate(timeout=240)

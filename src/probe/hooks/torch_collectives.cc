@@ -2,6 +2,9 @@
 // clocks and shows who comes last. A thread of the process group does the work, so what is marked
 // is the work itself, whatever asked for it: DistributedDataParallel's reducer, FSDP, Python.
 //
+// Only where GPUMEMPROF_COLLECTIVES asks for it: two of some 35 recorded runs of a tensor-parallel
+// program ended in std::terminate at exit, and it is not known yet whether by this.
+//
 // Only groups of all ranks, and only what the framework numbers alike on each.
 #include "format/format.h"
 #include "probe/dynamic.h"
@@ -94,7 +97,7 @@ void tell(format::ProcessMark what, uint64_t number) {
 
 /// Whether the work is one to mark; its number.
 bool is_marked(void* const* work, uint64_t* number) {
-  if (t_group == 0 || state() != kRecording) return false;
+  if (t_group == 0 || !g_config.marks_collectives || state() != kRecording) return false;
   auto op_type = __atomic_load_n(&g_op_type, __ATOMIC_ACQUIRE);
   auto number_of = __atomic_load_n(&g_number, __ATOMIC_ACQUIRE);
   if (!op_type || !number_of) return false;
