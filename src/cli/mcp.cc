@@ -28,10 +28,7 @@ int serve_tools(const McpArguments& arguments) {
                                   {"memory", format_bytes(*memory)},
                                   {"memory_bytes", *memory},
                                   {"timeout_s", arguments.timeout_s}};
-  std::vector<std::string> words = {
-      options.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace), "--"};
-  words.insert(words.end(), arguments.folders.begin(), arguments.folders.end());
-  return become_child("mcp", words);
+  return become_child("mcp", options, arguments.folders);
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <nlohmann/json.hpp>
+
 #include "base/descriptor_limit.h"
 #include "cli/active_python.h"
 #include "cli/commands.h"
@@ -47,6 +49,14 @@ int become_child(const std::string& module, const std::vector<std::string>& word
                                         "gpumemprof._children." + module + ".__main__"};
   arguments.insert(arguments.end(), words.begin(), words.end());
   return become_python(std::move(arguments));
+}
+
+int become_child(const std::string& module, const nlohmann::json& options,
+                 const std::vector<std::string>& words) {
+  std::vector<std::string> all = {
+      options.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace), "--"};
+  all.insert(all.end(), words.begin(), words.end());
+  return become_child(module, all);
 }
 
 }  // namespace gpumemprof

@@ -1,6 +1,7 @@
 // What only Python has libraries for: this process becomes one of the package's children.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -13,5 +14,8 @@ int become_python(std::vector<std::string> arguments);
 /// The same with `module` of our package, which has main(words). Nothing is imported from the
 /// working folder. Where the package is not installed, one line says so (exit code 2).
 int become_child(const std::string& module, const std::vector<std::string>& words);
+/// The same with its words behind options, which the module reads as JSON.
+int become_child(const std::string& module, const nlohmann::json& options,
+                 const std::vector<std::string>& words);
 
 }  // namespace gpumemprof

@@ -44,11 +44,9 @@ int keep_runs(const RunsArguments& arguments) {
       {"commit", arguments.commit}, {"model", arguments.model},
       {"line", arguments.line},     {"settings", arguments.settings},
       {"format", arguments.format}};
-  std::vector<std::string> words = {
-      options.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace), "--",
-      arguments.action};
+  std::vector<std::string> words = {arguments.action};
   words.insert(words.end(), arguments.words.begin(), arguments.words.end());
-  return become_child("runs", words);
+  return become_child("runs", options, words);
 }
 
 }  // namespace

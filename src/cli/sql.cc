@@ -51,10 +51,7 @@ int ask(SqlArguments arguments) {
                                   {"timeout_s", arguments.timeout_s},
                                   {"allow_files", arguments.allow_files},
                                   {"seal", !arguments.no_seal}};
-  std::vector<std::string> words = {
-      options.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace), "--"};
-  words.insert(words.end(), arguments.words.begin(), arguments.words.end());
-  return become_child("sql", words);
+  return become_child("sql", options, arguments.words);
 }
 
 }  // namespace

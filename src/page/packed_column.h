@@ -13,7 +13,7 @@ namespace gpumemprof {
 
 /// Any numbers in any order; what is added stays as it is. Each chunk of 1,024 stores the
 /// differences from its smallest, without the zero bits that all of them end with, in 0, 1, 2, 4 or
-/// 8 bytes. The columns of 50 million blocks take 17 bytes a block less than as plain numbers.
+/// 8 bytes.
 template <class T>
 class PackedColumn {
  public:

@@ -1,6 +1,5 @@
 """Two hosts that are namespaces of this one: names, networks and monotonic clocks of their own. The kernel sets the clocks apart by what
 `unshare` is told, which is what aligning them by collectives must find, to a millisecond."""
-import os
 import subprocess
 import uuid
 

@@ -129,7 +129,6 @@ bool was_killed_by_the_kernel(const ProgramEnd& run) {
 
 void take_names_away(ProgramEnds* ends) {
   for (ProgramEnd& run : ends->runs) run.command.clear(), run.host.clear();
-  for (UnfinishedProcess& process : ends->unfinished) process.command.clear();
   for (RefusedRequest& refused : ends->refused) {
     refused.folder.clear(), refused.message.clear(), refused.stack.clear();
     for (HolderAtRefusal& holder : refused.holders) holder.stack.clear();

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from ..told import EXIT_BAD_INPUT, EXIT_FAILED, say
 from ..waiting import wait_for
 
 
@@ -13,6 +15,22 @@ class CannotDo(Exception):
 
 class CannotWrite(Exception):
     """One line: the output, and what the system said."""
+
+
+def answered(call: Callable[[], int]) -> int:
+    """The exit code of call(); what it cannot do is said in one line."""
+    try:
+        return call()
+    except (CannotDo, ValueError, FileNotFoundError) as error:
+        return say(str(error), EXIT_BAD_INPUT)
+    except CannotWrite as error:
+        return say(str(error), EXIT_FAILED)
+    except MemoryError:
+        return say("not enough memory", EXIT_FAILED)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        return say(f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error), EXIT_FAILED)
 
 
 def duckdb() -> Any:

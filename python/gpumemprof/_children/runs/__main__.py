@@ -9,8 +9,8 @@ import sys
 import tempfile
 from typing import Any
 
-from ..lake.engine import CannotDo, CannotWrite, duckdb
-from ..told import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_OK, end_now, plain, say
+from ..lake.engine import CannotDo, answered, duckdb
+from ..told import EXIT_FAILED, EXIT_OK, end_now, plain, say
 from .entry import Added, said_of
 from .showing import words_of, write_list
 from .store import Store
@@ -103,25 +103,14 @@ _ACTIONS = {"add": (_add, 1, 10**6), "list": (_list, 0, 0), "show": (_show, 1, 1
 def _run(arguments: list[str]) -> int:
     options, (action, *words) = json.loads(arguments[0]), arguments[2:]
     answer, least, most = _ACTIONS[action]
-    try:
-        if not least <= len(words) <= most:
-            needs = {"add": "one path or more", "list": "nothing", "show": "one id", "diff": "two ids", "rm": "one id or more"}
-            raise CannotDo(f"runs {action} takes {needs[action]}")
-        return answer(Store(options["store"]), words, options)
-    except (CannotDo, ValueError, FileNotFoundError) as error:
-        return say(str(error), EXIT_BAD_INPUT)
-    except CannotWrite as error:
-        return say(str(error), EXIT_FAILED)
-    except MemoryError:
-        return say("not enough memory", EXIT_FAILED)
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        return say(f"{error.filename}: {error.strerror}" if error.filename else str(error), EXIT_FAILED)
+    if not least <= len(words) <= most:
+        needs = {"add": "one path or more", "list": "nothing", "show": "one id", "diff": "two ids", "rm": "one id or more"}
+        raise CannotDo(f"runs {action} takes {needs[action]}")
+    return answer(Store(options["store"]), words, options)
 
 
 def main(words: list[str]) -> None:
-    end_now(lambda: _run(words))
+    end_now(lambda: answered(lambda: _run(words)))
 
 
 if __name__ == "__main__":

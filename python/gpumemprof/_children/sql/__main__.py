@@ -10,8 +10,8 @@ import sys
 import tempfile
 from typing import TYPE_CHECKING, Any
 
-from ..lake.engine import CannotDo, duckdb
-from ..told import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_OK, end_now, say
+from ..lake.engine import CannotDo, answered, duckdb
+from ..told import EXIT_FAILED, EXIT_OK, end_now, say
 from . import output
 from .opened import Opened
 from .prompt import converse
@@ -69,21 +69,8 @@ def _answer(options: dict[str, Any], paths: list[str]) -> int:
         return EXIT_FAILED if opened.left_out else EXIT_OK
 
 
-def _run(words: list[str]) -> int:
-    try:
-        return _answer(json.loads(words[0]), words[2:])
-    except (CannotDo, ValueError, FileNotFoundError) as error:
-        return say(str(error), EXIT_BAD_INPUT)
-    except MemoryError:
-        return say("not enough memory", EXIT_FAILED)
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        return say(f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error), EXIT_FAILED)
-
-
 def main(words: list[str]) -> None:
-    end_now(lambda: _run(words))
+    end_now(lambda: answered(lambda: _answer(json.loads(words[0]), words[2:])))
 
 
 if __name__ == "__main__":
