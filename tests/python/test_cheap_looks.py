@@ -82,6 +82,22 @@ def test_what_is_made_and_never_freed_is_no_growth(tmp_path, clock):
     assert limits == []
 
 
+@pytest.mark.parametrize("waits", [True, False], ids=["at_its_end", "within"])
+def test_a_look_finds_a_moment_beside_the_backward_pass(tmp_path, clock, waits):
+    """The second half of each step's events come in its backward pass: a call due there comes at its end or within it."""
+    for length in range(2, 300):
+        one, limits = looking(tmp_path, clock, took_s=0.1)
+        clock.now_s, at, backward = 60.0, length - 1, length // 2
+        one.is_unsafe = lambda: at % length >= backward
+        one._called()
+        while not limits:
+            at += one.marks.asked[0]
+            assert at < 4 * length, f"{length} events a step"
+            if waits and one.is_unsafe():
+                at += length - 1 - at % length
+            one.marks.asked[1]()
+
+
 LEAK = """
 import torch
 class History:

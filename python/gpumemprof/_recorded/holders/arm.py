@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 _MOST_S = 2.0
 # Of looks that nobody asked for.
 _MOST_CHEAP_S, _LEAST_CHEAP_S, _CHEAP_SHARE = 0.3, 0.05, 0.01
-_EVENTS_UNTIL_SAFE = 64
 
 
 class _Looking:
@@ -34,6 +33,7 @@ class _Looking:
         self.folder, self.marks = folder, marks
         self.cheap_since_s, self.spent_s = cheap_since_s, 0.0
         self.growth = growth
+        self.in_vain = 0  # times in turn that it was no moment for a look
         self.look: Any = None  # what takes one
         self.is_unsafe: Any = lambda: False
         self.looks: list[dict[str, Any]] = []
@@ -70,6 +70,7 @@ class _Looking:
         return min(left, _MOST_CHEAP_S) if left >= _LEAST_CHEAP_S else 0.0
 
     def _ask(self) -> None:
+        self.in_vain = 0
         self.marks.look_after(self.growth.events, self._called)
 
     def _called(self) -> BaseException | None:
@@ -91,7 +92,9 @@ class _Looking:
         return None
 
     def _ask_soon(self) -> None:
-        self.marks.look_after(_EVENTS_UNTIL_SAFE, self._look_when_safe)
+        """After one event, then two, then three: a fixed number would meet each backward pass of steps of some lengths."""
+        self.in_vain += 1
+        self.marks.look_after(self.in_vain, self._look_when_safe)
 
     def _at_exit(self) -> None:
         try:
