@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 
-TOOLS = ("control", "gpumemprof", "memray", "torch_memory", "torch_memory_stacks", "tf_profiler")
+TOOLS = ("control", "gpumemprof", "memray", "torch_memory", "torch_memory_stacks", "torch_history", "torch_history_all", "tf_profiler")
 
 
 class Nothing:
@@ -93,6 +93,22 @@ class TorchProfiler(Nothing):
             self._session = None
 
 
+class TorchHistory(Nothing):
+    """The allocator's own record of its events, with Python's frames or, as by default, C++'s, too."""
+
+    def __init__(self, stacks):
+        import torch
+
+        self._record = torch.cuda.memory._record_memory_history
+        self._stacks = stacks
+
+    def on(self):
+        self._record(stacks=self._stacks, max_entries=1_000_000)
+
+    def off(self):
+        self._record(enabled=None)
+
+
 class TensorflowProfiler(Nothing):
     """A session a block, with the events of memory (host tracer 2). Its end is not timed."""
 
@@ -122,6 +138,10 @@ def make_tool(name):
         return Memray()
     if name == "tf_profiler":
         return TensorflowProfiler()
+    if name == "torch_history":
+        return TorchHistory("python")
+    if name == "torch_history_all":
+        return TorchHistory("all")
     if name == "torch_memory":
         return TorchProfiler(with_stack=False)
     if name == "torch_memory_stacks":

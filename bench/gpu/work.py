@@ -1,0 +1,135 @@
+"""Where the figures of a GPU go, and how programs are run for them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+PROGRAMS = Path(__file__).resolve().parents[1] / "programs"
+ROOT = Path(__file__).resolve().parents[2]
+MIB = 1 << 20
+POLL_S = 0.002
+
+
+@dataclass
+class Row:
+    what: str
+    figure: str
+    bound: str = ""
+    met: bool | None = None  # None: there is no bound, or it could not be measured
+    raw: dict[str, Any] = field(default_factory=dict)
+
+
+class Failed(Exception):
+    """A command did not do its work: its row says so, the others go on."""
+
+
+@dataclass
+class Work:
+    """`out`: a folder for logs; recordings go into `out/recordings`."""
+
+    command: str
+    out: Path
+
+    def log(self, name: str, text: str) -> None:
+        (self.out / f"{name}.txt").write_text(text)
+
+    def recording(self, name: str) -> Path:
+        (self.out / "recordings").mkdir(exist_ok=True)
+        return self.out / "recordings" / name
+
+    def gpumemprof(self, *words: object, name: str = "", timeout_s: float = 120, may_fail: bool = False) -> str:
+        return self.run([self.command, *words], name=name, timeout_s=timeout_s, may_fail=may_fail)
+
+    def asks(self, *words: object) -> Any:
+        """What a command answers with --format json."""
+        return json.loads(self.gpumemprof(*words, "--format", "json"))
+
+    def run(
+        self,
+        words: list[object],
+        *,
+        name: str = "",
+        env: dict[str, str] | None = None,
+        timeout_s: float = 120,
+        may_fail: bool = False,
+    ) -> str:
+        """stdout; Failed with the end of stderr. `name`: of the log with both."""
+        argv = [str(word) for word in words]
+        try:
+            done = subprocess.run(
+                argv,
+                capture_output=True,
+                text=True,
+                env={**os.environ, **(env or {})},
+                timeout=timeout_s,
+                stdin=subprocess.DEVNULL,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise Failed(f"{' '.join(argv)}: no end after {timeout_s:g} s") from None
+        if name:
+            self.log(name, f"$ {' '.join(argv)}\n{done.stdout}{done.stderr}\nexit code {done.returncode}\n")
+        if done.returncode != 0 and not may_fail:
+            raise Failed(f"{' '.join(argv)}: exit code {done.returncode}: {done.stderr.strip()[-600:]}")
+        return done.stdout
+
+    def record(self, name: str, words: list[object], **more: Any) -> tuple[Path, str]:
+        """The folder of the recording, and what the program printed."""
+        folder = self.recording(name)
+        return folder, self.run([self.command, "run", "-o", folder, "--", *words], name=f"run-{name}", **more)
+
+
+def program(name: str, *arguments: object) -> list[object]:
+    return [sys.executable, PROGRAMS / name, *arguments]
+
+
+def last_json(stdout: str) -> Any:
+    return json.loads(stdout.strip().splitlines()[-1])
+
+
+def settings_env(settings: str) -> dict[str, str]:
+    """As PyTorch has it: releases before 2.9 read the first alone."""
+    return {"PYTORCH_CUDA_ALLOC_CONF": settings, "PYTORCH_ALLOC_CONF": settings} if settings else {}
+
+
+def most_used_bytes(words: list[object], timeout_s: float = 180) -> tuple[int, str]:
+    """The most that the driver said of the process while it ran, asked every 2 ms, and what it printed."""
+    import pynvml
+
+    pynvml.nvmlInit()
+    device = pynvml.nvmlDeviceGetHandleByIndex(0)
+    process = subprocess.Popen(
+        [str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    most = 0
+    ended = threading.Event()
+
+    def poll() -> None:
+        nonlocal most
+        while not ended.is_set():
+            for one in pynvml.nvmlDeviceGetComputeRunningProcesses(device):
+                if one.pid == process.pid:
+                    most = max(most, one.usedGpuMemory or 0)
+            time.sleep(POLL_S)
+
+    poller = threading.Thread(target=poll)
+    poller.start()
+    try:
+        stdout, stderr = process.communicate(timeout=timeout_s)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise Failed(f"{words}: no end after {timeout_s} s") from None
+    finally:
+        ended.set()
+        poller.join()
+    if process.returncode != 0:
+        raise Failed(f"{words}: exit code {process.returncode}: {stderr.strip()[-600:]}")
+    return most, stdout
