@@ -42,22 +42,33 @@ time.sleep(0.5)  # for a second one, if there is one
 print(*got, flush=True)
 """
 
-# Ends once `run` has looked at its processes several times, however busy the machine is: its thread for that is idle-class.
+# Ends once `run` has looked at its processes twice, however busy the machine is: its thread for that is idle-class.
+# A look reads the state of every process, in two calls, and a little more; only after it does the thread wait.
 UNTIL_SEEN = """
 import os, time
 def parent(pid):
     return int(open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[1])
+def is_idle_class(task):
+    try:
+        return os.sched_getscheduler(task) == os.SCHED_IDLE
+    except ProcessLookupError:
+        return False
 def watchers(pid):
-    tasks = [int(name) for name in os.listdir(f"/proc/{pid}/task")]
-    return [f"/proc/{pid}/task/{task}/status" for task in tasks if os.sched_getscheduler(task) == os.SCHED_IDLE]
+    return [f"/proc/{pid}/task/{task}" for task in os.listdir(f"/proc/{pid}/task") if is_idle_class(int(task))]
+def reads(path):
+    return int(open(path + "/io").read().partition("syscr:")[2].split()[0])
 def waits(path):
-    return int(open(path).read().partition("nonvoluntary")[0].rpartition("voluntary_ctxt_switches:")[2])
-pid = os.getppid()
-while not watchers(pid):
-    pid = parent(pid)
+    return int(open(path + "/status").read().partition("nonvoluntary")[0].rpartition("voluntary_ctxt_switches:")[2])
+deadline, pid = time.monotonic() + 50, os.getppid()
+while not watchers(pid) and time.monotonic() < deadline:
+    pid = parent(pid) or os.getppid()  # its thread may not have begun
+    time.sleep(0.01)
 watcher = watchers(pid)[0]
-before, deadline = waits(watcher), time.monotonic() + 50
-while waits(watcher) < before + 10 and time.monotonic() < deadline:
+enough = reads(watcher) + max(4 * sum(name.isdigit() for name in os.listdir("/proc")), 100)
+while reads(watcher) < enough and time.monotonic() < deadline:
+    time.sleep(0.1)
+before = waits(watcher)
+while waits(watcher) == before and time.monotonic() < deadline:
     time.sleep(0.1)
 """
 
