@@ -147,6 +147,18 @@ def subprocesses(log):
     work(log, "main", 1)
 
 
+def work_beside(barrier):
+    """In a pool's worker: each takes one task before any takes a second."""
+    global beside
+    beside = barrier
+
+
+def work_once_all_have_one(log, who, number):
+    work(log, who, number)
+    if number < 2:
+        beside.wait()
+
+
 def by_multiprocessing(log, method):
     context = multiprocessing.get_context(method)
     work(log, "main")
@@ -156,8 +168,8 @@ def by_multiprocessing(log, method):
             worker.start()
         for worker in workers:
             worker.join()
-    with context.Pool(2) as pool:  # ends by SIGTERM
-        pool.starmap(work, [(log, "other", n) for n in range(6)], 1)
+    with context.Pool(2, work_beside, (context.Barrier(2),)) as pool:  # ends by SIGTERM
+        pool.starmap(work_once_all_have_one, [(log, "other", n) for n in range(6)], 1)
 
 
 def same_pid_again(log):
