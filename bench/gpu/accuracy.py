@@ -80,6 +80,8 @@ def one(work: Work, model: tuple[str, int, str, str], calibration: Path) -> tupl
         constant = peaks["device"]["expected_bytes"] - peaks["reserved"]["expected_bytes"]
         limit = peaks["device"]["high_bytes"] - constant
         again = last_json(work.run([*words, "--limit-bytes", limit]))
+        recorded, _ = work.record(log, words)
+        work.gpumemprof("analyze", recorded, name=f"{log}-recorded")
     except Failed as failure:
         return Row(title, f"not measured: {failure}"), {}
     raw = {

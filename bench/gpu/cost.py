@@ -11,17 +11,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import pairs  # noqa: E402
 
 FORMS = ("eager", "compiled", "graphs")
-TOOLS = ("gpumemprof", "control", "torch_history", "torch_history_all")
+TOOLS = ("gpumemprof", "control", "torch_history_all")
 NAMES = {
     "gpumemprof": "gpumemprof",
     "control": "control (nothing is switched)",
-    "torch_history": "_record_memory_history, Python stacks",
     "torch_history_all": "_record_memory_history, its default stacks",
 }
 BOUND = 1.01
 
 
-def measure(work: Work, seconds: float = 9) -> list[Row]:
+def measure(work: Work, seconds: float = 7) -> list[Row]:
     rows = []
     for form in FORMS:
         words = program("gpu_step.py", form, seconds, *TOOLS)

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import pty
+import select
+import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
 import urllib.request
+from typing import Any
 
 from work import MIB, Row, Work
 
@@ -40,10 +47,7 @@ def measure(work: Work) -> list[Row]:
         shown = json.loads(work.gpumemprof("top", "--once", "--format", "json", folder))
         work.log("live", json.dumps(shown, indent=1))
         work.gpumemprof("top", "--once", folder, name="top-once")
-        screen = f"stty rows 45 cols 140; timeout -s INT 4 {work.command} top {folder}"
-        work.run(
-            ["script", "-qec", screen, work.out / "top.typescript"], env={"TERM": "xterm-256color"}, may_fail=True
-        )
+        (work.out / "top.screen").write_bytes(screen([work.command, "top", str(folder)]))
         with urllib.request.urlopen(f"http://127.0.0.1:{PORT}/metrics", timeout=10) as answer:
             metrics = answer.read().decode()
         work.log("metrics", metrics)
@@ -62,7 +66,25 @@ def measure(work: Work) -> list[Row]:
     return rows(shown, allocated, reserved, of_driver)
 
 
-def rows(shown: dict, allocated: int, reserved: int, of_driver: str) -> list[Row]:
+def screen(argv: list[str]) -> bytes:
+    """What a terminal of 140 columns and 45 rows gets in four seconds; then `q` is typed."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execvpe(argv[0], argv, {**os.environ, "TERM": "xterm-256color"})
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 45, 140, 0, 0))
+    got, end = b"", time.monotonic() + 4
+    while time.monotonic() < end:
+        if select.select([terminal], [], [], 0.2)[0]:
+            got += os.read(terminal, 65536)
+    os.write(terminal, b"q")
+    time.sleep(1)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    os.close(terminal)
+    return got
+
+
+def rows(shown: dict[str, Any], allocated: int, reserved: int, of_driver: str) -> list[Row]:
     text = json.dumps(shown)
     found = [one for one in (shown.get("recordings") or []) for one in (one.get("devices") or [one])]
     return [

@@ -90,6 +90,6 @@ kept = USES.get(WHAT, train)()
 if WHAT not in ("jax", "cupy"):
     torch.cuda.synchronize()
     torch.cuda.mem_get_info()
-time.sleep(3.5)
+time.sleep(2.6)
 if WHAT == "nccl":
     torch.distributed.destroy_process_group()

@@ -54,6 +54,7 @@ def test_what_if_is_confirmed_by_a_run_with_the_setting(recorded, settings, reco
     folder, was = recorded
     told = whatif(folder / "recording", "--set", settings)["results"][-1]
     env = dict(os.environ, PYTORCH_CUDA_ALLOC_CONF=settings)
-    is_, _ = json.loads(harness.execute([sys.executable, folder / "program.py"], env=env, timeout=120).ok().stdout)
+    argv = [sys.executable, folder / "program.py", folder / f"{settings.partition(':')[0]}.pickle"]
+    is_, _ = json.loads(harness.execute(argv, env=env, timeout=120).ok().stdout)
     record_property("peak_reserved_bytes", f"{was[0]} -> {is_}, told {told['peak_reserved_bytes']}")
     assert told["peak_reserved_bytes"] == is_

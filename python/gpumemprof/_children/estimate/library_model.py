@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as functional
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from . import attention
+from . import attention, dropout
 from .autocast import Casting
 from .events import EventLog
 from .modules import ModuleCalls, move
@@ -128,6 +128,7 @@ def make_optimizer(name: str, groups: list[dict[str, Any]]) -> Any:
 def trace(setup: LoopSetup) -> EventLog:
     """Two iterations (the second has the optimizer's state from its start; more change nothing)."""
     attention.choose_efficient()
+    dropout.choose_fused()
     _allow_autocast_of_nothing()
     if setup.precision not in (*_DTYPES, *_CASTS):
         raise CannotTrace(f"there is no precision {setup.precision!r} here: {', '.join((*_DTYPES, *_CASTS))}")

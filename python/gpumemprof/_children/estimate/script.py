@@ -18,7 +18,7 @@ import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.utils._pytree import tree_leaves
 
-from . import attention, checkpoints, cuda_answers, parallel
+from . import attention, checkpoints, cuda_answers, dropout, parallel
 from .events import EventLog
 from .modules import ModuleCalls
 from .redirect import Redirect, is_cuda
@@ -105,6 +105,7 @@ class ScriptTrace:
 
     def begin(self) -> None:
         attention.choose_efficient()
+        dropout.choose_fused()
         cuda_answers.install(self.log)
         self._patch_loaders()
         self._patch_models()
