@@ -97,9 +97,11 @@ void Categories::end_work(uint32_t process_index) {
   working_[process_index].clear();
 }
 
-/// Those that anything has been allocated on.
+/// Those with tensors that anything has been allocated on. A segment of the driver's begins where its
+/// first tensor does.
 const std::vector<uint32_t>& Categories::devices_of(uint32_t process_index) {
   for (; devices_listed_ < std::min(devices_.size(), tables_.devices.size()); ++devices_listed_) {
+    if (tables_.devices[devices_listed_].layer == Layer::kDriver) continue;
     const uint32_t of = tables_.devices[devices_listed_].process;
     if (of >= devices_of_.size()) devices_of_.resize(size_t{of} + 1);
     devices_of_[of].push_back(static_cast<uint32_t>(devices_listed_));

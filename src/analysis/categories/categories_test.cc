@@ -109,6 +109,33 @@ TEST(Categories, AtThePeakAreKnownAlthoughTheyAreToldLater) {
   EXPECT_EQ(sums.attributed_bytes, 257u) << "data is of a phase";
 }
 
+TEST(Categories, ATensorAtTheStartOfADriversSegmentIsTheOneThatIsMeant) {
+  Program p;
+  p.tables.devices[0] = {.type = 1, .layer = Layer::kDriver, .name = "driver memory"};
+  p.tables.devices.push_back({.type = 1, .layer = Layer::kFramework, .size_is_requested = true});
+  const uint32_t plain = p.stack({}), linear = p.stack({{kModuleFile, "head"}});
+  append(&p.events,
+         {.time_ns = ++p.time, .address = 4096, .size_bytes = 2 << 20, .stack = plain});
+  append(&p.events, {.time_ns = ++p.time,
+                     .address = 4096,
+                     .size_bytes = 100,
+                     .stack = plain,
+                     .device = 1});
+  p.mark(MarkKind::kPhaseBegin, 9, 0, "forward");
+  append(&p.events, {.time_ns = ++p.time,
+                     .address = 8192,
+                     .size_bytes = 40,
+                     .stack = linear,
+                     .device = 1});
+  p.mark(MarkKind::kRole, 4096, static_cast<uint64_t>(StorageRole::kParameter), "head.weight");
+  p.mark(MarkKind::kSaved, 8192, kSavedIsOutput);
+  p.mark(MarkKind::kPhaseEnd, 9);
+  const Analysis analysis = p.analyze();
+  ASSERT_EQ(analysis.devices.size(), 1u);
+  EXPECT_EQ(named(analysis.devices[0].categories.bytes_at_peak()),
+            (std::map<std::string, int64_t>{{"parameter", 100}, {"activation", 40}}));
+}
+
 /// What was live of a followed device at its peak: bytes by category, and by whom it is known.
 std::map<std::string, uint64_t> by_evidence(Program& p, std::vector<RuledBlock> rules) {
   p.tables.devices[0] = {.type = 1, .index = 0, .layer = Layer::kAllocator};
