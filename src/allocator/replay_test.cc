@@ -89,6 +89,23 @@ TEST(Replay, FindsTheReleaseWhoseTiesItFollows) {
   }
 }
 
+TEST(WhatIf, AnswersWhatRunsOnAGpuReserved) {
+  // tests/gpu/test_cuda_replay.py on an H200, driver 580, PyTorch 2.11. Blocks of one size are taken
+  // by address, and the driver's do not rise: 1,077,936,128 would be the last answer.
+  const AllocatorSnapshot snapshot = read(kFixtures + "h200_random_2.11.pickle");
+  const Release release = *find_release("2.11");
+  expect_exact(replay_recorded(snapshot.traces[0], snapshot.settings, release), "h200");
+  for (const auto& [settings, reserved_bytes] :
+       {std::pair("", 1'092'616'192u),
+        {"expandable_segments:True", 945'815'552u},
+        {"max_split_size_mb:32", 2'071'986'176u},
+        {"roundup_power2_divisions:4", 1'145'044'992u}}) {
+    const auto config = parse_settings(settings, release);
+    EXPECT_EQ(what_if(snapshot.traces[0], *config, release).peak_reserved_bytes, reserved_bytes)
+        << settings;
+  }
+}
+
 TEST(WhatIf, AnswersWhatTheRealAllocatorAnswers) {
   int asked = 0;
   for (const Json& fixture : fixtures()) {

@@ -2,33 +2,10 @@
 
 #include <algorithm>
 
+#include "allocator/driver_addresses.h"
 #include "allocator/simulator_state.h"
 
 namespace gpumemprof {
-namespace {
-
-/// Everything above what came before, with a hole between, so that neighbours never touch.
-class RisingAddresses : public AddressSource {
- public:
-  uint64_t place_segment(uint64_t size_bytes) override {
-    const uint64_t address = next_segment_;
-    next_segment_ += round_up_to(size_bytes, kDriverPageBytes) + kDriverPageBytes;
-    return address;
-  }
-  uint64_t place_range(uint64_t size_bytes) override {
-    next_range_ = round_up_to(next_range_, kDriverPageBytes);
-    const uint64_t address = next_range_;
-    next_range_ += size_bytes + (1ull << 30);
-    return address;
-  }
-
- private:
-  uint64_t next_segment_ = 0x100000000000;
-  uint64_t next_range_ = 0x400000000000;
-};
-
-}  // namespace
-
 Simulator::State::State(const AllocatorConfig& config_, const Release& release_,
                         AddressSource* addresses_)
     : config(config_),

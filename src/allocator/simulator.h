@@ -107,6 +107,7 @@ class AddressSource {
   virtual uint64_t place_segment(uint64_t size_bytes) = 0;
   /// The base of a reserved range of addresses; at least `size_bytes` must be free above it.
   virtual uint64_t place_range(uint64_t size_bytes) = 0;
+  virtual void free_segment(uint64_t address, uint64_t size_bytes) { (void)address, (void)size_bytes; }
 };
 
 /// The allocator itself. Not thread-safe. Never fails but by kNoBlock: calls that make no sense (a

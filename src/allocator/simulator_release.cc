@@ -118,6 +118,7 @@ void Simulator::State::release_segment(BlockId id) {
   statistics.segments.subtract(1);
   device_bytes -= round_up_to(block.size_bytes, kDriverPageBytes);
   log(DriverCall::Kind::kSegmentFree, block.address, block.size_bytes);
+  addresses->free_segment(block.address, block.size_bytes);
   drop_segment(block.segment);
   drop_block(id);
 }

@@ -1,6 +1,8 @@
 // The requests of a trace under other settings.
+#include <memory>
 #include <utility>
 
+#include "allocator/driver_addresses.h"
 #include "allocator/look_ahead.h"
 #include "allocator/replay.h"
 #include "allocator/step_limit.h"
@@ -22,7 +24,8 @@ class WhatIf {
       : trace_(trace),
         start_(start),
         facts_(start.facts),
-        simulator_(config, release),
+        addresses_(driver_addresses(trace)),
+        simulator_(config, release, addresses_.get()),
         live_(start.number_count) {
     simulator_.state().blocks.reserve(2 * live_.size());  // with the free ones between them
   }
@@ -156,6 +159,7 @@ class WhatIf {
   const AllocatorTrace& trace_;
   const TraceStart& start_;
   const TraceFacts& facts_;
+  std::unique_ptr<AddressSource> addresses_;
   Simulator simulator_;
   std::vector<BlockId> live_;  // by number of the recorded block
   bool in_release_ = false;
