@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "allocator/driver_addresses.h"
+
 namespace gpumemprof {
 namespace {
 
@@ -15,7 +17,7 @@ class StepSimulation {
                  const LibraryTable& table)
       : trace_(trace),
         table_(table),
-        simulator_(config, release),
+        simulator_(config, release, &addresses_),
         blocks_(trace.storages, kNoBlock),
         sizes_(trace.storages, 0) {}
 
@@ -103,6 +105,7 @@ class StepSimulation {
 
   const StepTrace& trace_;
   const LibraryTable& table_;
+  FallingAddresses addresses_;
   Simulator simulator_;
   std::vector<BlockId> blocks_;
   std::vector<uint64_t> sizes_;
