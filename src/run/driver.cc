@@ -16,12 +16,14 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <iterator>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "run/elf.h"
 #include "run/preload.h"
+#include "run/stand_in.h"
 
 namespace gpumemprof {
 namespace {
@@ -83,6 +85,15 @@ std::vector<std::string> functions_of(const std::string& path) {
   // A debugger's own entries (cudbg…) are nothing that a program is linked to.
   std::erase_if(names, [](const std::string& name) { return name[2] < 'A' || name[2] > 'Z'; });
   return names;
+}
+
+/// What the driver exports and the stand-in lacks. Empty too where nothing can be said of it.
+std::vector<std::string> functions_only_in(const std::string& driver, const std::string& proxy) {
+  const std::vector<std::string> known = functions_of(proxy);
+  std::vector<std::string> only;
+  if (!known.empty())
+    std::ranges::set_difference(functions_of(driver), known, std::back_inserter(only));
+  return only;
 }
 
 constexpr std::array kLinkNames = {kDriverProxyLibrary, "libcuda.so", "libcuda.so.1", "driver"};
@@ -166,14 +177,6 @@ std::string find_driver() {
   return {};
 }
 
-std::string function_only_in(const std::string& driver, const std::string& proxy) {
-  const std::vector<std::string> known = functions_of(proxy);
-  if (known.empty()) return {};  // nothing of it can be said
-  for (const std::string& name : functions_of(driver))
-    if (!std::ranges::binary_search(known, name)) return name;
-  return {};
-}
-
 std::string driver_proxy_beside(const std::string& probe) {
   const std::string path = probe.substr(0, probe.rfind('/') + 1) + kDriverProxyLibrary;
   return is_library(path) ? path : "";
@@ -187,9 +190,16 @@ Result<DriverLinks> DriverLinks::make(const std::string& proxy, const std::strin
   }
   DriverLinks result;
   result.folder_ = folder, result.driver_ = driver;
+  std::string stand_in = proxy;
+  if (const auto added = functions_only_in(driver, proxy); !added.empty()) {
+    stand_in = folder + '/' + kDriverProxyLibrary;
+    if (auto done = write_stand_in_with(proxy, added, stand_in); !done)
+      return fail(done.error().code, driver + ": " + done.error().message);
+  }
   for (const char* name : kLinkNames) {
-    const std::string& target = name == kLinkNames.back() ? driver : proxy;
+    const std::string& target = name == kLinkNames.back() ? driver : stand_in;
     const std::string path = folder + '/' + name;
+    if (path == target) continue;
     if (symlink(target.c_str(), path.c_str()) != 0)
       return fail(ErrorCode::kSystem, path + ": " + strerror(errno));
   }

@@ -16,10 +16,6 @@ inline constexpr const char* kDriverProxyLibrary = "libgpumemprof_cuda.so";
 /// of ours. A process of its own asks, so that nothing of the driver comes into this one.
 std::string find_driver();
 
-/// A function (cu…) that the driver exports and the stand-in lacks: a program that is linked to it
-/// would not start. Empty where there is none.
-std::string function_only_in(const std::string& driver, const std::string& proxy);
-
 /// The library that stands in for the driver, which lies beside the probe; empty where it does not.
 std::string driver_proxy_beside(const std::string& probe);
 
@@ -30,9 +26,11 @@ std::vector<std::string> runtime_proxies_beside(const std::string& probe);
 /// A private folder (0700) that lives as long as this object, with four links: the stand-in under
 /// its own name, which is preloaded, and as libcuda.so and libcuda.so.1 for those who open these;
 /// the real library as "driver", for processes in whose environment it is not named any more.
+/// Where the driver exports functions (cu…) that the stand-in lacks, to which programs may be
+/// linked, the first is a copy that has them.
 class DriverLinks {
  public:
-  /// Errors: kSystem where the folder cannot be made.
+  /// Errors: kSystem where the folder cannot be made, those of write_stand_in_with().
   static Result<DriverLinks> make(const std::string& proxy, const std::string& driver);
   DriverLinks(DriverLinks&& other) noexcept;
   DriverLinks& operator=(DriverLinks&&) = delete;

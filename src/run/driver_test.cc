@@ -77,11 +77,6 @@ TEST(FindDriver, NeverAnswersWithAStandIn) {
   fs::remove_all(folder);
 }
 
-TEST(FunctionOnlyIn, OfWhatIsNoLibraryNothingIsSaid) {
-  EXPECT_EQ(function_only_in("/no/such/driver", "/no/such/proxy"), "");
-  EXPECT_EQ(function_only_in("/proc/self/exe", "/dev/null"), "");
-}
-
 const ProbeSettings kDriven = {.library = "/lib/probe.so",
                                .folder = "/data/run",
                                .driver_links = "/tmp/links",

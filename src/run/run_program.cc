@@ -125,11 +125,6 @@ void choose_driver(const RunOptions& options, Plan* plan) {
         ": not beside the probe: the CUDA driver is not recorded: install it again";
     return;
   }
-  if (const std::string unknown = function_only_in(driver, proxy); !unknown.empty()) {
-    plan->driver_failure = driver + ": exports functions unknown to this version (" + unknown +
-                           "), which programs may need: the CUDA driver is not recorded";
-    return;
-  }
   auto links = DriverLinks::make(proxy, driver);
   if (links) {
     plan->driver.emplace(std::move(*links));

@@ -55,7 +55,8 @@ def test_it_exports_the_functions_of_the_list_and_the_recorded_ones(proxy):
     exported = {line.split()[-1] for line in lines}
     forwarded = {line for line in (SOURCE / "functions.txt").read_text().splitlines() if line.startswith("cu")}
     recorded = set(re.findall(r"ENTRY\(\w+, \d+, (\w+), \d\)", (SOURCE / "recorded.h").read_text()))
-    assert exported == forwarded | recorded and not forwarded & recorded
+    spare = {name for name in exported if re.fullmatch(r"gpumemprof_spare_\d{3}_{59}", name)}
+    assert exported - spare == forwarded | recorded and not forwarded & recorded and len(spare) == 256
     assert len(forwarded) > 600 and len(recorded) == 63
 
 
@@ -109,19 +110,6 @@ def test_it_never_forwards_to_itself(proxy, name):
     code = f"import ctypes; print(ctypes.CDLL({proxy!r}).{name}(0))"
     env = {**os.environ, "GPUMEMPROF_DRIVER": proxy}
     assert harness.execute([sys.executable, "-c", code], env=env).ok().stdout == b"500\n"
-
-
-def test_a_driver_with_functions_that_we_lack_is_left_alone(machine, tmp_path):
-    driver, source, program = tmp_path / "libcuda.so.1", tmp_path / "driver.c", tmp_path / "program"
-    source.write_text("int cuInit(unsigned f) { return (int)f; }\nint cudbgApi;\nint cuOfTomorrow(void) { return 42; }\n")
-    subprocess.run(["gcc", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o", driver, source], check=True)
-    (tmp_path / "program.c").write_text("int cuOfTomorrow(void); int main(void) { return cuOfTomorrow(); }\n")
-    subprocess.run(["gcc", "-o", program, tmp_path / "program.c", driver], check=True)
-    env = {**machine(driver=False), "LD_LIBRARY_PATH": str(tmp_path)}
-    done = harness.execute([harness.COMMAND, "run", "-o", str(tmp_path / "recording"), "--", str(program)], env=env)
-    assert done.rc == 42
-    warning = "exports functions unknown to this version (cuOfTomorrow), which programs may need"
-    assert f"{driver}: {warning}: the CUDA driver is not recorded" in done.stderr.decode()
 
 
 def test_functions_that_nobody_knew_pass_through(record):
