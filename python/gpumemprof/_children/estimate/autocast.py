@@ -37,7 +37,7 @@ def _functions(places: tuple[Any, ...], names: str) -> frozenset[Any]:
 _LOWER = (
     _functions((torch, torch.Tensor), _LOWER_NAMES)
     | _functions((functional,), "linear conv1d conv2d conv3d")
-    | {torch.Tensor.__matmul__, torch.Tensor.__rmatmul__, functional.scaled_dot_product_attention, attention.efficient}
+    | {torch.Tensor.__matmul__, torch.Tensor.__rmatmul__, functional.scaled_dot_product_attention, attention.chosen}
 )
 # `gelu` and `normalize` are not cast by name but by what they call.
 _SINGLE = (_functions((torch, torch.Tensor), _SINGLE_NAMES) | _functions((functional,), _SINGLE_FUNCTIONAL)) - {

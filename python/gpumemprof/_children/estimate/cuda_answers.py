@@ -10,6 +10,7 @@ import torch
 # For scripts that ask how much there is. What is estimated does not depend on it.
 TOTAL_BYTES = 80 << 30
 _CAPABILITY = (8, 0)
+MULTIPROCESSORS, THREADS_OF_ONE = 108, 2048  # of an A100
 
 
 class _Nothing:
@@ -44,7 +45,7 @@ def install(log: Any) -> None:
         major=_CAPABILITY[0],
         minor=_CAPABILITY[1],
         total_memory=TOTAL_BYTES,
-        multi_processor_count=108,
+        multi_processor_count=MULTIPROCESSORS,
         warp_size=32,
         gcnArchName="",
     )

@@ -25,11 +25,12 @@ def _output_and_mask(tensor: torch.Tensor, p: float, train: bool | None) -> tupl
     return torch.empty_like(tensor), torch.empty_like(tensor, dtype=torch.bool)
 
 
-def choose_fused() -> None:
+def choose_fused(target: str = "meta") -> None:
+    """`target`: where the tensors are that stand for a GPU's."""
     if _libraries:
         return
     library: Any = torch.library.Library("aten", "IMPL")
-    library.impl("dropout", _fused, "AutogradMeta")
+    library.impl("dropout", _fused, "AutogradMeta" if target == "meta" else "AutogradCPU")
     if not torch._C._dispatch_has_kernel_for_dispatch_key("aten::native_dropout", "Meta"):
         library.impl("native_dropout", _output_and_mask, "Meta")
     _libraries.append(library)

@@ -13,9 +13,14 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from . import reductions
+
 _aten = torch.ops.aten
 _CONVOLUTIONS = {_aten.convolution.default: "f", _aten.convolution_backward.default: "b"}
 _PRODUCTS = frozenset(("aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm"))
+
+# The command scales these to any batch, size by size; partial sums do not grow so, and are left out.
+SCALED_BATCHES = (2, 4)
 
 # One letter each in the file; "-" leaves it to the reader, who sees the phases of a storage's life.
 CATEGORIES = frozenset("pbgoi-")
@@ -38,6 +43,7 @@ class EventLog(TorchDispatchMode):  # type: ignore[misc]
         self._modules: list[int] = [0]  # names of the modules that are being called, innermost last
         self._turns: tuple[list[int], list[int]] = ([0], [0])  # autograd's number, module from there on
         self.benchmark: bool | None = None  # cudnn.benchmark at the first convolution
+        self.has_partial_sums = True
 
     # What the loop tells.
 
@@ -88,6 +94,17 @@ class EventLog(TorchDispatchMode):  # type: ignore[misc]
         self.live_bytes += size
         self.peak_bytes = max(self.peak_bytes, self.live_bytes)
 
+    def _sum(self, source: torch.Tensor, dims: Any, result: torch.Tensor) -> None:
+        if not self.has_partial_sums:
+            return
+        for sizes in reductions.temporaries(source, dims, result):
+            first = self._next
+            for size in sizes:
+                self.events.append(["a", self._next, size, self.stream, "-", self._module()])
+                self._next += 1
+            self.peak_bytes = max(self.peak_bytes, self.live_bytes + sum(sizes))
+            self.events.extend(["f", index] for index in reversed(range(first, self._next)))
+
     def _storage_dropped(self, key: int, _: Any) -> None:
         event = self._live.pop(key)
         self._references.pop(key, None)
@@ -115,6 +132,8 @@ class EventLog(TorchDispatchMode):  # type: ignore[misc]
             for leaf in (result,) if isinstance(result, torch.Tensor) else tree_leaves(result):
                 if isinstance(leaf, torch.Tensor) and self.counts(leaf):
                     self.add(leaf)
+            if func in reductions.KERNELS and self.counts(result):
+                self._sum(args[0], args[1] if len(args) > 1 else None, result)
             if func._schema.name in _PRODUCTS:
                 self.events.append(["m"])
         return result
@@ -155,6 +174,7 @@ class EventLog(TorchDispatchMode):  # type: ignore[misc]
         for made in results[len(kinds) :]:
             if made is not None:
                 self.add(made)
+                self._sum(outcome, [0, *range(2, outcome.dim())], made)  # a bias's gradient
 
     # The file.
 

@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from . import attention, dropout
 from .autocast import Casting
-from .events import EventLog
+from .events import SCALED_BATCHES, EventLog
 from .modules import ModuleCalls, move
 
 DEVICE = "meta"
@@ -127,7 +127,7 @@ def make_optimizer(name: str, groups: list[dict[str, Any]]) -> Any:
 
 def trace(setup: LoopSetup) -> EventLog:
     """Two iterations (the second has the optimizer's state from its start; more change nothing)."""
-    attention.choose_efficient()
+    attention.choose_kernels()
     dropout.choose_fused()
     _allow_autocast_of_nothing()
     if setup.precision not in (*_DTYPES, *_CASTS):
@@ -135,6 +135,7 @@ def trace(setup: LoopSetup) -> EventLog:
     model, input_size = build(setup.model)
     setup.facts["input_size"] = list(input_size)
     log = EventLog(lambda tensor: tensor.device.type == DEVICE)
+    log.has_partial_sums = setup.batch not in SCALED_BATCHES
     calls = ModuleCalls(log)
     gc.collect()
     gc.disable()  # a collection in the middle would free at another event each time

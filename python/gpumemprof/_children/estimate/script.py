@@ -19,7 +19,8 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 from torch.utils._pytree import tree_leaves
 
 from . import attention, checkpoints, cuda_answers, dropout, parallel
-from .events import EventLog
+from .constants import Constants
+from .events import SCALED_BATCHES, EventLog
 from .modules import ModuleCalls
 from .redirect import Redirect, is_cuda
 
@@ -41,6 +42,7 @@ class ScriptLog(EventLog):
         self.adopting = False
         self.values_read = False
         self._operands: bool = False
+        self._constants = Constants()
 
     def is_ours(self, tensor: torch.Tensor) -> bool:
         if self.target == "meta":
@@ -56,6 +58,9 @@ class ScriptLog(EventLog):
             self._operands = any(self.is_ours(tensor) for tensor in tensors)
             return func(*args, **kwargs)
         if func in _READS and args and isinstance(args[0], torch.Tensor) and _is_meta(args[0]):
+            number = None if func is _aten.equal.default else self._constants.of(args[0])
+            if number is not None:
+                return number if func is _aten._local_scalar_dense.default else bool(number)
             self.values_read = True
             return _value(args[0]) if func is _aten._local_scalar_dense.default else False
         if func is _aten._to_copy.default and _is_meta(args[0]) and _leaves_the_device(kwargs):
@@ -64,7 +69,13 @@ class ScriptLog(EventLog):
         if func is _aten.copy_.default and _is_meta(args[1]) and not _is_meta(args[0]):
             self.values_read = True
             return args[0].fill_(1)
-        return func(*args, **kwargs)
+        result = func(*args, **kwargs)
+        self._constants.note(func, args, kwargs, result)
+        return result
+
+    def _storage_dropped(self, key: int, reference: Any) -> None:
+        self._constants.forget(key)
+        super()._storage_dropped(key, reference)
 
 
 def _is_meta(tensor: torch.Tensor) -> bool:
@@ -89,6 +100,8 @@ class ScriptTrace:
     def __init__(self, folder: str, target: str, steps: int = _STEPS) -> None:
         self.folder, self.target, self.steps = folder, target, steps
         self.log = ScriptLog(target)
+        self.batch = int(os.environ.get("GPUMEMPROF_ESTIMATE_BATCH") or 0)
+        self.log.has_partial_sums = self.batch not in SCALED_BATCHES
         self.calls = ModuleCalls(self.log)
         self.calls.on_root = self._on_root
         self._optimizers: dict[int, Any] = {}
@@ -104,8 +117,8 @@ class ScriptTrace:
         )
 
     def begin(self) -> None:
-        attention.choose_efficient()
-        dropout.choose_fused()
+        attention.choose_kernels()
+        dropout.choose_fused(self.target)
         cuda_answers.install(self.log)
         self._patch_loaders()
         self._patch_models()
@@ -260,6 +273,8 @@ class ScriptTrace:
         assumptions, unknown = [], []
         if log.values_read or self._redirect.values_read:
             assumptions.append(_VALUES_ARE_UNKNOWN)
+        if not log.has_partial_sums:
+            assumptions.append("memory for partial sums of a bias's gradient is left out")
         if self.skipped_checkpoints:
             assumptions.append("checkpoints were not written")
         if self.is_distributed:
@@ -271,7 +286,7 @@ class ScriptTrace:
         log.write(
             os.path.join(self.folder, f"{os.getpid()}.trace"),
             {
-                "batch": int(os.environ.get("GPUMEMPROF_ESTIMATE_BATCH") or 0),
+                "batch": self.batch,
                 "torch": torch.__version__,
                 "method": "script" if self.target == "meta" else "host",
                 "steps": max(self._steps_of.values(), default=0),

@@ -1,0 +1,75 @@
+"""What single operations keep and ask for on a GPU, by arithmetic."""
+
+from collections import Counter
+
+import pytest
+from estimate import tracing
+
+pytest.importorskip("torch")
+BATCH, HEADS, TOKENS, WIDTH = 2, 4, 48, 16  # of scripts/kernels.py
+ELEMENTS = BATCH * HEADS * TOKENS * WIDTH
+SCORES = BATCH * HEADS * TOKENS * TOKENS * 4
+
+
+@pytest.fixture(scope="module")
+def sizes(tmp_path_factory):
+    """Of the storages that the second step makes in its forward pass; and of what it makes in its backward pass."""
+    folder = tmp_path_factory.mktemp("kernels")
+    known = {}
+
+    def made(name):
+        if name not in known:
+            path = tracing.trace(folder / name.replace(" ", "-"), [tracing.SCRIPTS / "kernels.py", name])
+            lines = [line.split() for line in path.read_text().splitlines()]
+            starts = [at for at, line in enumerate(lines) if line == ["p", "backward"]]
+            ends = [at for at, line in enumerate(lines) if line == ["p", "optimizer"]]
+            passes = (lines[ends[0] : starts[1]], lines[starts[1] : ends[1]])
+            known[name] = [Counter(int(line[2]) for line in one if line[0] == "a") for one in passes]
+        return known[name]
+
+    return made
+
+
+def test_dropout_keeps_its_output_and_a_byte_an_element(sizes):
+    forward, backward = sizes("dropout")
+    assert forward == {ELEMENTS * 4: 2, ELEMENTS: 1, 4: 1}  # the product, the output; the mask; the loss
+    assert backward[ELEMENTS] == 0
+
+
+def test_attention_in_single_precision_keeps_sums_of_rows_but_no_scores(sizes):
+    forward, _ = sizes("attention")
+    assert forward[SCORES] == 0 and forward[ELEMENTS * 4] == 1
+    assert forward[BATCH * HEADS * 64 * 4] == 1  # rows in multiples of 32
+
+
+def test_attention_in_half_precision_keeps_a_number_a_row(sizes):
+    forward, _ = sizes("half")
+    assert forward[SCORES] == 0 and forward[ELEMENTS * 2] == 2  # the copy of the weights, the output
+    assert forward[BATCH * HEADS * TOKENS * 4] == 1
+
+
+def test_attention_with_a_bias_that_lies_together_is_fused(sizes):
+    forward, _ = sizes("bias")
+    assert forward[SCORES] == 0 and forward[BATCH * HEADS * 64 * 4] == 1
+
+
+def test_attention_with_a_bias_whose_columns_lie_apart_keeps_its_scores(sizes):
+    forward, _ = sizes("strided bias")
+    assert forward[SCORES] >= 2 and forward[BATCH * HEADS * 64 * 4] == 0  # before and after the softmax
+
+
+def test_a_mask_of_ones_that_the_script_made_is_known_to_be_set(sizes):
+    forward, _ = sizes("mask")
+    assert forward[BATCH * TOKENS * TOKENS] == 0 and forward[BATCH * TOKENS * TOKENS * 4] == 0
+
+
+def test_what_was_written_over_is_no_longer_known(sizes):
+    forward, _ = sizes("cut mask")
+    assert forward[ELEMENTS * 4] == 0
+
+
+def test_a_bias_s_gradient_has_partial_sums_as_large_as_its_kernel_makes_them(sizes):
+    _, backward = sizes("rows")
+    # 640 outputs, 4 a thread, 32 threads side by side and 4 above one another: 5 blocks across, and 16 rows a thread
+    # are left where 16,384 rows are shared by 256 blocks (an A100 has room for 108·16 / 5 = 346).
+    assert backward[4 * 640 * 256 * 32 * 4] == 1 and backward[4 * 5] == 1
