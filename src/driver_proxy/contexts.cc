@@ -15,8 +15,8 @@ class NewContext {
   NewContext(Watch& watch, int device) : watch_(watch), device_(device) {
     if (!watch.is_on()) return;
     const KeepErrno keep;
-    asks_driver_ = device_now() == device;
-    is_known_ = ask(&before_);
+    asks_driver_ = device_now() == device && used_now(&before_);
+    is_known_ = asks_driver_ || used_by_management(device, &before_);
   }
   void made(Pointer key, void* context) {
     if (!watch_.is_on()) return;

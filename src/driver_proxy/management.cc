@@ -27,6 +27,11 @@ bool uuid_text(int device, char out[41]) {
   return true;
 }
 
+/// "00000000:3B:00.0", as NVML names its place.
+bool place_text(int device, char out[41]) {
+  return ASK_REAL(Result(char*, int, int), cuDeviceGetPCIBusId, out, 41, device) == kSuccess;
+}
+
 template <class Function>
 Function* find(void* library, const char* name) {
   return reinterpret_cast<Function*>(dlsym(library, name));
@@ -35,18 +40,21 @@ Function* find(void* library, const char* name) {
 }  // namespace
 
 bool used_by_management(int device, uint64_t* bytes) {
-  char uuid[41];
-  if (!dlopen || !dlsym || !uuid_text(device, uuid)) return false;
+  char name[41];
+  if (!dlopen || !dlsym) return false;
   void* library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
   if (!library) return false;
   auto* begin = find<int()>(library, "nvmlInit_v2");
   auto* end = find<int()>(library, "nvmlShutdown");
-  auto* handle_of = find<int(const char*, void**)>(library, "nvmlDeviceGetHandleByUUID");
+  auto* by_uuid = find<int(const char*, void**)>(library, "nvmlDeviceGetHandleByUUID");
+  auto* by_place = find<int(const char*, void**)>(library, "nvmlDeviceGetHandleByPciBusId_v2");
   auto* memory_of = find<int(void*, Memory*)>(library, "nvmlDeviceGetMemoryInfo");
-  if (!begin || !end || !handle_of || !memory_of || begin() != 0) return false;
+  if (!begin || !end || !by_uuid || !by_place || !memory_of || begin() != 0) return false;
   void* handle = nullptr;
   Memory memory{};
-  const bool is_known = handle_of(uuid, &handle) == 0 && memory_of(handle, &memory) == 0;
+  const bool has_handle = (uuid_text(device, name) && by_uuid(name, &handle) == 0) ||
+                          (place_text(device, name) && by_place(name, &handle) == 0);
+  const bool is_known = has_handle && memory_of(handle, &memory) == 0;
   end();
   *bytes = memory.used;
   return is_known;

@@ -132,6 +132,7 @@ DeviceIdentity identity_of(const DriverMoment& moment) {
     out.unexplained_bytes = less(*out.process_bytes, explained);
   } else {
     say("unexplained", "the size of a context is unknown and would be part of it");
+    out.contexts_and_unexplained_bytes = less(*out.process_bytes, explained);
   }
   return out;
 }

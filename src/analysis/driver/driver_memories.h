@@ -111,6 +111,8 @@ struct DeviceIdentity {
   /// process_bytes less all that is explained; negative where more is explained than used. As below
   /// unknown where a context is, whose bytes would be in it.
   std::optional<int64_t> unexplained_bytes;
+  /// Where a context's size is unknown: process_bytes less all else that is explained.
+  std::optional<int64_t> contexts_and_unexplained_bytes;
   /// Of the device's bytes those of no process that the driver names; negative where it names more
   /// than there is.
   std::optional<int64_t> of_no_process_bytes;

@@ -379,6 +379,9 @@ TEST(DeviceIdentity, WithAnUnknownContextTheRestIsUnknown) {
   EXPECT_EQ(identity_of(moment).unexplained_bytes, std::nullopt);
   EXPECT_THAT(identity_of(moment).unknown,
               testing::Contains(testing::Pair("unexplained", testing::HasSubstr("context"))));
+  // Of the 531 MiB and 512 bytes that are explained with the context that is measured 540 are used.
+  EXPECT_EQ(identity_of(moment).contexts_and_unexplained_bytes,
+            static_cast<int64_t>(9 * kMiB - 512));
   moment = some_moment();
   moment.unmeasured_contexts = 1;
   moment.device_used_bytes = 600 * kMiB;

@@ -56,6 +56,7 @@ nlohmann::ordered_json driver_moment_json(const DriverMoment& moment) {
           {"explained_bytes", sum.contexts_are_known ? Json(sum.explained_bytes()) : Json(nullptr)},
           {"unexplained_bytes", or_null(sum.unexplained_bytes)},
           {"others_and_unexplained_bytes", or_null(sum.others_and_unexplained_bytes)},
+          {"contexts_and_unexplained_bytes", or_null(sum.contexts_and_unexplained_bytes)},
           {"by_kind", by_kind},
           {"beside",
            {{"managed_bytes", moment.of(DriverUse::kManaged)},

@@ -144,6 +144,8 @@ Table identity_table(const DriverMoment& moment, const DeviceIdentity& sum, size
     add(term(2, "unexplained", signed_bytes(*sum.unexplained_bytes)));
   } else if (sum.others_and_unexplained_bytes) {
     add(term(1, "other processes or unexplained", signed_bytes(*sum.others_and_unexplained_bytes)));
+  } else if (sum.contexts_and_unexplained_bytes) {
+    add(term(2, "contexts and unexplained", signed_bytes(*sum.contexts_and_unexplained_bytes)));
   } else {
     add(unknown_term(2, "unexplained", sum, "unexplained"));
   }

@@ -34,6 +34,7 @@ export interface DriverMoment {
   rounding_bytes: number;
   framework: { bytes: number; allocated_bytes: number | null; cached_bytes: number | null; unservable_bytes: number | null; beside_bytes: number | null };
   others_and_unexplained_bytes: number | null;
+  contexts_and_unexplained_bytes: number | null;
   unexplained_bytes: number | null;
   unknown: Record<string, string>;
 }

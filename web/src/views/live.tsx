@@ -144,6 +144,7 @@ function terms(now: DriverMoment): [number, string, number | null, string?][] {
     if (of.beside_bytes) out.push([3, "outside its allocator", of.beside_bytes]);
   }
   if (now.others_and_unexplained_bytes !== null) out.push([1, "other processes or unexplained", now.others_and_unexplained_bytes]);
+  else if (now.contexts_and_unexplained_bytes !== null) out.push([2, "contexts and unexplained", now.contexts_and_unexplained_bytes]);
   else out.push([2, "unexplained", now.unexplained_bytes, why("unexplained")]);
   return out;
 }
