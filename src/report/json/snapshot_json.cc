@@ -88,7 +88,8 @@ Json oom_json(const OomExplanation& oom, bool is_consistent, const Tables& table
     return out;
   }
   out.update(figures_json(oom.moment.figures));
-  out["device_bytes"] = oom.device_bytes;
+  out["device_bytes"] = oom.room.bytes;
+  out["available"] = room_json(oom.room);
   out["free_inside_bytes"] = oom.free_inside_bytes;
   out["free_for_request_bytes"] = oom.obstacle.free_bytes;
   out["largest_free_block_bytes"] = oom.obstacle.largest_usable_bytes;
