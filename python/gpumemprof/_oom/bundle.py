@@ -64,6 +64,7 @@ def write_bundle(
     counters = _device_counters()
     if counters is not None:
         fixed["allocator_counters.json"] = counters
+        fixed["allocator_limits.json"] = _device_limits()
     manifest = {
         "schema_version": SCHEMA_VERSION,
         "bundle_name": name,
@@ -225,3 +226,22 @@ def _device_counters() -> dict[str, Any] | None:
         return {f"cuda:{i}": dict(torch.cuda.memory_stats(i)) for i in range(torch.cuda.device_count())}
     except Exception as error:
         return {"unknown": f"{type(error).__name__}: {error}"}
+
+
+def _device_limits() -> dict[str, Any]:
+    """What this process may reserve of each GPU by its own limit, in bytes; None where it has none or PyTorch (before
+    2.6) does not tell."""
+    torch = loaded_torch()
+    try:
+        ask = getattr(torch.cuda, "get_per_process_memory_fraction", None)
+        return {f"cuda:{i}": _limit(ask, torch.cuda.mem_get_info, i) for i in range(torch.cuda.device_count())}
+    except Exception as error:
+        return {"unknown": f"{type(error).__name__}: {error}"}
+
+
+def _limit(ask: Any, memory: Any, device: int) -> dict[str, Any]:
+    """The allocator keeps bytes and tells them as a share of the device's, so the nearest whole number is theirs."""
+    if ask is None:
+        return {"limit_bytes": None, "fraction": None, "total_bytes": None}
+    fraction, total = float(ask(device)), int(memory(device)[1])
+    return {"limit_bytes": round(fraction * total) if fraction < 1 else None, "fraction": fraction, "total_bytes": total}

@@ -39,7 +39,7 @@ Finding oom_finding(const OomExplanation& oom, bool is_consistent) {
                   .stack = oom.stack};
   const bool is_limited = is_consistent && oom.room.is_own_limit();
   finding.title = format_bytes(oom.asked_bytes) + " were requested with " +
-                  (is_limited ? format_bytes(oom.left_bytes()) + " left below the process's own limit"
+                  (is_limited ? oom.left_text() + " left below the process's own limit"
                               : format_bytes(oom.device_free_bytes) + " free on the device");
   finding.evidence = {{"event_index", oom.event},
                       {"asked_bytes", oom.asked_bytes},

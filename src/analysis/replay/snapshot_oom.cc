@@ -4,6 +4,7 @@
 
 #include "analysis/replay/settings_text.h"
 #include "base/parallel_for.h"
+#include "base/size.h"
 
 namespace gpumemprof {
 namespace {
@@ -19,7 +20,7 @@ std::optional<uint64_t> largest_fit(const OomExplanation& oom, const Simulator& 
     return std::nullopt;
   const bool is_large = oom.asked_bytes > kMiB;
   uint64_t new_segment = 0;
-  const uint64_t left = oom.left_bytes();
+  const uint64_t left = oom.room.least_bytes - oom.moment.figures.reserved_bytes;
   if (is_large) {
     const uint64_t whole = left / kDriverUnitBytes * kDriverUnitBytes;
     if (whole >= kLeastLargeSegment) new_segment = whole;
@@ -84,6 +85,14 @@ std::optional<uint64_t> find_more_bytes(const AllocatorTrace& trace,
 const char* oom_cause_name(RefusalCause cause) {
   if (cause == RefusalCause::kLimit) return "limit";
   return cause == RefusalCause::kFragmentation ? "fragmentation" : "want_of_memory";
+}
+
+std::string OomExplanation::left_text() const {
+  const uint64_t reserved = moment.figures.reserved_bytes;
+  std::string text = format_bytes(room.least_bytes - reserved);
+  if (const std::string most = format_bytes(room.most_bytes - reserved); most != text)
+    text += " to " + most;
+  return text;
 }
 
 OomExplanation explain_oom(const AllocatorTrace& trace, uint64_t index,

@@ -60,8 +60,9 @@ struct OomExplanation {
   /// recorded settings; in 2 MiB steps.
   std::optional<uint64_t> more_bytes_needed;
 
-  /// What it could still have reserved.
-  uint64_t left_bytes() const { return room.bytes - moment.figures.reserved_bytes; }
+  /// What it could still have reserved: "24.0 MiB", or "906 MiB to 916 MiB" where a limit is not
+  /// known to the byte.
+  std::string left_text() const;
 };
 
 /// Facts of the moment itself; try_settings() adds the trials.

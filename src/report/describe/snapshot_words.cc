@@ -13,19 +13,6 @@ namespace {
 
 constexpr size_t kHoldersOfOom = 5;
 
-/// "24.0 MiB", or "906 MiB to 916 MiB" where it is not known to the byte.
-std::string range_words(uint64_t least_bytes, uint64_t most_bytes) {
-  std::string text = format_bytes(least_bytes);
-  if (const std::string most = format_bytes(most_bytes); most != text) text += " to " + most;
-  return text;
-}
-
-/// Without what is not known of the limit.
-std::string left_words(const OomExplanation& oom) {
-  const uint64_t reserved = oom.moment.figures.reserved_bytes;
-  return range_words(oom.room.least_bytes - reserved, oom.room.most_bytes - reserved);
-}
-
 std::string cause_text(const OomExplanation& oom) {
   switch (oom.cause) {
     case RefusalCause::kWantOfMemory:
@@ -78,7 +65,7 @@ std::string room_words(const OomExplanation& oom) {
   if (oom.room.is_own_limit()) {
     return fmt::format("The process had reserved {} and could reserve {} more below {}. The "
                        "device had {} free. {}",
-                       reserved, left_words(oom), limit_words(oom.room), free, others);
+                       reserved, oom.left_text(), limit_words(oom.room), free, others);
   }
   if (oom.cause == RefusalCause::kLimit) {
     return fmt::format("The process had reserved {}, and the device had {} free; how much of it "
@@ -93,7 +80,7 @@ std::string room_words(const OomExplanation& oom) {
 
 std::string limit_words(const ProcessRoom& room) {
   if (room.basis == RoomBasis::kRefusals)
-    return fmt::format("its own limit, which is {} to {}", format_bytes(room.least_bytes),
+    return fmt::format("its own limit (between {} and {})", format_bytes(room.least_bytes),
                        format_bytes(room.most_bytes));
   return fmt::format("its own limit of {}{}", format_bytes(room.bytes),
                      room.basis == RoomBasis::kRounded ? " (as the error rounds it)" : "");
@@ -103,7 +90,7 @@ std::string why_refused(const OomExplanation& oom) {
   const bool is_unknown = !oom.room.is_own_limit() && oom.cause == RefusalCause::kLimit;
   std::string text = oom.room.is_own_limit()
                          ? fmt::format("{} left {}", capitalized(limit_words(oom.room)),
-                                       left_words(oom))
+                                       oom.left_text())
                          : "The device had " + format_bytes(oom.device_free_bytes) + " left";
   if (oom.free_inside_bytes != 0 && !is_unknown) {
     text += fmt::format(", and {} were free in its segments, the largest piece for it {}",
