@@ -74,6 +74,18 @@ def answers_to(program: Path, snapshot: dict[str, Any], minor: int) -> list[dict
     return answers
 
 
+def answers_within(program: Path, snapshot: dict[str, Any], run: Run) -> list[dict[str, Any]]:
+    """The same on the recorded device, under the process's limit."""
+    answers = []
+    for settings in ("", "expandable_segments:True", "max_split_size_mb:128", "garbage_collection_threshold:0.8",
+                     "roundup_power2_divisions:4"):  # fmt: skip
+        asked = Run("", call_lists.calls_of_trace(snapshot, 0), [settings] if settings else [], run.capacity_bytes, run.fraction)
+        expected = compare.real(program, asked)
+        assert not isinstance(expected, str), expected
+        answers.append({"settings": settings} | {key: expected.statistics[key] for key in KEPT})
+    return answers
+
+
 def main() -> int:
     command, folder = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
     OUTPUT.mkdir(parents=True, exist_ok=True)
@@ -96,8 +108,9 @@ def main() -> int:
                 block.pop("frames", None)
         (OUTPUT / f"{name}.pickle").write_bytes(pickle.dumps(own, protocol=4))
         table.append({"name": name, "release": f"2.{minor}", "settings": run.conf, "capacity": run.capacity_bytes,
-                      "fraction": run.fraction, "message": message if run.fraction else "",
                       "answers": answers_to(program, snapshot, minor)})  # fmt: skip
+        if run.fraction is not None:
+            table[-1] |= {"fraction": run.fraction, "message": message, "within": answers_within(program, snapshot, run)}
         sizes = [(OUTPUT / f"{name}.{kind}").stat().st_size for kind in ("gmp", "pickle")]
         print(name, len(own["device_traces"][0]), "events", sizes, "bytes")
     lines = ",\n".join(json.dumps(entry).replace('{"settings"', '\n {"settings"') for entry in table)

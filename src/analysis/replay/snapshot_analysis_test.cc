@@ -166,8 +166,8 @@ TEST(SnapshotOom, BelowALimitEnoughInPiecesIsFragmentation) {
   EXPECT_EQ(oom.left_text(), "24.0 MiB");
   EXPECT_EQ(oom.largest_fit_bytes, 24 * kMiB);
   EXPECT_TRUE(oom.is_reproduced) << oom.not_reproduced;
-  ASSERT_NE(best_trial(oom), nullptr);
-  EXPECT_EQ(best_trial(oom)->settings, "expandable_segments:True");
+  // PyTorch holds the whole request against a limit, though 20 MiB of pages would do.
+  EXPECT_EQ(best_trial(oom), nullptr);
   EXPECT_EQ(oom.more_bytes_needed, 8 * kMiB);
 }
 
