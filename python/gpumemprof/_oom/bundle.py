@@ -234,14 +234,13 @@ def _device_limits() -> dict[str, Any]:
     torch = loaded_torch()
     try:
         ask = getattr(torch.cuda, "get_per_process_memory_fraction", None)
-        return {f"cuda:{i}": _limit(ask, torch.cuda.mem_get_info, i) for i in range(torch.cuda.device_count())}
+        totals = [torch.cuda.get_device_properties(i).total_memory for i in range(torch.cuda.device_count())]
+        return {f"cuda:{i}": limit_of(ask(i) if ask else None, total) for i, total in enumerate(totals)}
     except Exception as error:
         return {"unknown": f"{type(error).__name__}: {error}"}
 
 
-def _limit(ask: Any, memory: Any, device: int) -> dict[str, Any]:
+def limit_of(fraction: float | None, total_bytes: int) -> dict[str, Any]:
     """The allocator keeps bytes and tells them as a share of the device's, so the nearest whole number is theirs."""
-    if ask is None:
-        return {"limit_bytes": None, "fraction": None, "total_bytes": None}
-    fraction, total = float(ask(device)), int(memory(device)[1])
-    return {"limit_bytes": round(fraction * total) if fraction < 1 else None, "fraction": fraction, "total_bytes": total}
+    limit_bytes = round(fraction * total_bytes) if fraction is not None and fraction < 1 else None
+    return {"limit_bytes": limit_bytes, "fraction": fraction, "total_bytes": total_bytes}

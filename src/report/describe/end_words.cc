@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <ranges>
 
+#include "analysis/oom_message/oom_verdict.h"
 #include "analysis/replay/told_refusals.h"
 #include "base/size.h"
 #include "report/describe/sections.h"
@@ -66,6 +67,21 @@ std::string what_fitted(const RefusedRequest& refused) {
   return "";
 }
 
+/// " Below its own limit the process may take … Fragmentation: …", by the message of PyTorch's CUDA
+/// allocator alone; empty where that does not tell.
+std::string why_by_message(const RefusedRequest& refused) {
+  if (refused.device == "cpu") return "";
+  OomScanner scanner;
+  scanner.feed(refused.message);
+  const OomLog log = scanner.finish();
+  if (log.messages.empty() || log.messages[0].framework != "pytorch") return "";
+  const OomVerdict verdict = explain_oom(log.messages[0], log.expandable_segments_on);
+  if (verdict.cause == OomCause::kCannotTell) return "";
+  std::string text;
+  if (!verdict.reasons.empty()) text += ' ' + printable(verdict.reasons.front());
+  return text + ' ' + printable(verdict.summary);
+}
+
 std::string name_of(const UnfinishedProcess& one) {
   if (one.rank) return fmt::format("rank {} (process {})", *one.rank, one.pid);
   return process_label({.pid = one.pid, .command = one.command});
@@ -122,7 +138,7 @@ std::string refusal_sentence(const RefusedRequest& refused, const OomExplanation
     text += " on " + printable(refused.device);
   }
   text += '.' + what_fitted(refused);
-  return explained ? text + ' ' + why_refused(*explained) : text;
+  return text + (explained ? ' ' + why_refused(*explained) : why_by_message(refused));
 }
 
 std::string refusal_sentence(const OomExplanation& oom, const SnapshotDevice& device,

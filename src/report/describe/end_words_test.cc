@@ -71,6 +71,21 @@ TEST(EndWords, WhatWasLiveIsThatOfTheEventElseOfTheMessageElseOfLater) {
             "Out of memory: 255 MiB were refused, with 6.25 GiB live on cuda:0.");
 }
 
+TEST(EndWords, TheMessageSaysWhyWhereNothingWasReplayed) {
+  RefusedRequest one = refused_on_cpu(884 * kMiB);
+  one.device = "cuda:0";
+  one.message =
+      "CUDA out of memory. Tried to allocate 884.00 MiB. GPU 0 has a total capacity of 139.00 GiB "
+      "of which 133.93 GiB is free. 5.86 GiB allowed; Of the allocated memory 4.30 GiB is "
+      "allocated by PyTorch, and 793.88 MiB is reserved by PyTorch but unallocated.";
+  // 5.855 to 5.865 GiB allowed, of which 4.295 to 4.305 GiB and 793.88 MiB are reserved.
+  EXPECT_EQ(refusal_sentence(one, nullptr, ""),
+            "Out of memory: 884 MiB were refused, with 10.0 MiB live on cuda:0 just after it. Below "
+            "its own limit the process may take 793 MiB to 814 MiB more (5.86 GiB allowed - 5.07 "
+            "GiB to 5.08 GiB reserved). Fragmentation: it would fit if PyTorch's free pieces went "
+            "back to the driver.");
+}
+
 TEST(EndWords, NothingIsSaidOfTheHostWhereADeviceRefused) {
   RefusedRequest one = refused_on_cpu(256 * kMiB);
   one.device = "cuda:0";
