@@ -232,6 +232,8 @@ def _device_limits() -> dict[str, Any]:
     """What this process may reserve of each GPU by its own limit, in bytes; None where it has none or PyTorch (before
     2.6) does not tell."""
     torch = loaded_torch()
+    if torch is None:
+        return {}
     try:
         ask = getattr(torch.cuda, "get_per_process_memory_fraction", None)
         totals = [torch.cuda.get_device_properties(i).total_memory for i in range(torch.cuda.device_count())]
