@@ -453,17 +453,4 @@ ReplayResult replay_unknown_release(const AllocatorTrace& trace, const RecordedS
       [] {});
 }
 
-std::optional<uint64_t> device_bytes_at_oom(const AllocatorTrace& trace,
-                                            const RecordedSettings& settings,
-                                            const Release& release) {
-  std::optional<uint64_t> bytes;
-  if (trace.events.count(Action::kOom) == 0) return std::nullopt;
-  replay_recorded(trace, settings, release, [&](uint64_t event, const Simulator& simulator) {
-    if (event == kBeforeFirstEvent || trace.events[event].action != Action::kOom) return true;
-    bytes = simulator.statistics().reserved.current + trace.events[event].address;
-    return false;
-  });
-  return bytes;
-}
-
 }  // namespace gpumemprof

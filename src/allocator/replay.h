@@ -130,11 +130,4 @@ WhatIfResult what_if(const AllocatorTrace& trace, const TraceStart& start,
 WhatIfResult what_if(const AllocatorTrace& trace, const AllocatorConfig& config,
                      const Release& release, ReplayObserver observer);
 
-/// Bytes of the device as an oom event gives them away: reserved then + what the device had free.
-/// From a replay under the recorded settings; absent without such an event. What others held of the
-/// device then is counted as this process's, as the allocator cannot tell.
-std::optional<uint64_t> device_bytes_at_oom(const AllocatorTrace& trace,
-                                            const RecordedSettings& settings,
-                                            const Release& release);
-
 }  // namespace gpumemprof

@@ -277,14 +277,6 @@ TEST(Replay, ShowsFiguresAfterEveryEventAndStopsWhenTold) {
   EXPECT_TRUE(part.stopped);
 }
 
-TEST(WhatIf, AnOomTellsTheSizeOfTheDevice) {
-  const AllocatorSnapshot snapshot = read(kFixtures + "full_device_2.12.pickle");
-  EXPECT_EQ(device_bytes_at_oom(snapshot.traces[0], snapshot.settings, *find_release("2.12")),
-            100 * kMiB);
-  const AllocatorSnapshot other = read(kFixtures + "training_2.5.pickle");
-  EXPECT_FALSE(device_bytes_at_oom(other.traces[0], other.settings, *find_release("2.5")));
-}
-
 TEST(Replay, SurvivesTracesThatAreNoHistory) {
   std::mt19937_64 random(3);
   for (int round = 0; round < 300; ++round) {

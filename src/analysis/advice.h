@@ -34,6 +34,9 @@ struct Advice {
   std::optional<uint64_t> step_ns, changed_step_ns;
   std::string not_measured;  ///< why another run did not tell, where one was asked for
   std::string cost = {};     ///< what it costs beside the work of changing it; empty: nothing known
+  /// The allocator refused a request, and with the change it is served: `bytes` are its.
+  bool makes_fit = false;
+  bool is_of_reserved = false;  ///< the peak is one of what the allocator reserved
   std::string modules = {};  ///< that it is about: "encoder.layers.*"; empty: it is about none
 };
 

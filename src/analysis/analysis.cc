@@ -13,6 +13,7 @@
 #include "analysis/pass/host_sums.h"
 #include "analysis/ranks/job_pass.h"
 #include "analysis/replay/snapshot_device.h"
+#include "analysis/replay/told_refusals.h"
 #include "trace/live_state_apply.h"
 #include "trace/process_end.h"
 
@@ -110,9 +111,11 @@ class Gatherer : public LiveObserver {
     Gathered& device = devices[index];
     device.timeline.add(seen(device, i), state.live_bytes);
     device.held.add(batch_->thread[i], 0, 0, state.live_bytes, state.peak_bytes);
-    if (batch_->action[i] == Action::kOom && device.refusals.size() < kMostRefusals) {
-      device.refusals.push_back(
-          {batch_->size_bytes[i], batch_->first_event + i, batch_->stack[i]});
+    if (batch_->action[i] == Action::kOom) {
+      const uint64_t number = device.refusals.empty() ? 0 : device.refusals.back().number + 1;
+      if (device.refusals.size() == kMostRefusals) device.refusals.pop_back();
+      device.refusals.push_back({batch_->size_bytes[i], batch_->first_event + i, batch_->stack[i],
+                                 number, state.live_bytes});
     }
     on_level(i, index, state);
   }
@@ -519,6 +522,7 @@ void add_program_ends(ProgramEnds ends, const Tables& tables, Analysis* analysis
     for (DeviceAnalysis& device : analysis->devices) device.score = analysis->score;
     for (DeviceAnalysis& sum : analysis->sums) sum.score = analysis->score;
   }
+  find_told_refusals(*analysis, tables, &ends);
   analysis->ends = std::move(ends);
 }
 

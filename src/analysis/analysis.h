@@ -54,6 +54,9 @@ struct AnalysisOptions {
   const std::vector<ProcessHolders>* holders = nullptr;
   /// The driver's figures for the processes during the run; may be null.
   const std::vector<TruthOfProcess>* truths = nullptr;
+  /// How the recorded program ended, where the caller knows; null: as its folder says, where the
+  /// depth is kWhole.
+  const ProgramEnds* ends = nullptr;
   BlockKeeper* keeper = nullptr;  ///< is called for every block; may be null
   /// Progress from 0 to 1, called at intervals; may be empty.
   std::function<void(double)> on_progress;
@@ -78,8 +81,10 @@ struct Refusal {
   uint64_t size_bytes;
   uint64_t event;
   uint32_t stack;
+  uint64_t number;      ///< of the device's refusals, from 0
+  uint64_t live_bytes;  ///< on the device then
 };
-inline constexpr size_t kMostRefusals = 1000;  ///< the first ones of a device are kept
+inline constexpr size_t kMostRefusals = 1000;  ///< of a device: the first ones and the last are kept
 
 /// One device of one process, or one memory that several of its allocators share.
 struct DeviceAnalysis {
@@ -101,7 +106,7 @@ struct DeviceAnalysis {
   uint64_t temporary_bytes = 0;
   std::array<LifetimeBin, kLifetimeBins> lifetimes = {};
   Timeline timeline;
-  std::vector<Refusal> refusals;  ///< the first kMostRefusals; figures.actions counts all
+  std::vector<Refusal> refusals;  ///< kMostRefusals; figures.actions counts all
   uint64_t last_alloc_event = 0;  ///< 0 as well where it allocated nothing
   uint64_t first_time_ns = 0;     ///< of its first event; 0 without one
   uint64_t last_time_ns = 0;

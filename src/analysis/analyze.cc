@@ -14,6 +14,7 @@
 #include "analysis/ranks/find_ranks.h"
 #include "analysis/replay/snapshot_analysis.h"
 #include "analysis/replay/snapshot_findings.h"
+#include "analysis/replay/told_refusals.h"
 #include "analysis/series/recording_patterns.h"
 #include "readers/bfc_dump/read.h"
 #include "recording/holders_file.h"
@@ -122,10 +123,12 @@ struct Beside {
   std::vector<ProcessHolders> holders;
   std::vector<RecordedSamples> samples;
   std::vector<TruthOfProcess> truths;
+  ProgramEnds ends;
   std::vector<std::string> problems;
   std::string unread;
 
-  void read(const Input& input, const Tables& tables) {
+  void read(const Input& input, const Tables& tables, const ProgramEnds* known_ends) {
+    ends = known_ends ? *known_ends : read_program_ends(input.paths());
     if (!input.is_anonymous()) holders = read_holders(input.paths(), &problems);  // have names
     for (const std::string& problem : problems) unread += (unread.empty() ? "" : "; ") + problem;
     samples = read_samples(input.paths(), &problems);
@@ -141,7 +144,6 @@ struct Beside {
       for (std::string& left_out : analysis->machine->left_out)
         problems.push_back(std::move(left_out));
     }
-    ProgramEnds ends = read_program_ends(input.paths());
     if (input.is_anonymous()) take_names_away(&ends);
     add_program_ends(std::move(ends), tables, analysis);
     // One rank of several may be all that there is.
@@ -167,7 +169,7 @@ Result<Analysis> analyze_recording(Input& input, AnalysisOptions options, Beside
     auto source = input.followed_events(FollowedSource::Sizes::kRequested);
     if (!source) return std::unexpected(source.error());
     if (beside && !options.truths) {
-      beside->read(input, (*source)->tables());
+      beside->read(input, (*source)->tables(), options.ends);
       options.holders = &beside->holders, options.truths = &beside->truths;
     }
     if (options.keeper) options.keeper->begin((*source)->state_before_first_event());
@@ -175,7 +177,10 @@ Result<Analysis> analyze_recording(Input& input, AnalysisOptions options, Beside
     rules.clear();
     auto analysis = analyze_source(**source, options, &pass);
     if (!analysis) return analysis;
-    const Histories histories = (*source)->finish();
+    Histories histories = (*source)->finish();
+    if (beside) {
+      for (AllocatorSnapshot& history : histories) take_reserve_limits(beside->ends, &history);
+    }
     if (!(*source)->broken().empty()) {
       input.leave_alone((*source)->broken());
       continue;
@@ -273,6 +278,8 @@ Result<Analyzed> analyze(Input& input, AnalysisOptions options) {
   if (is_whole) {
     add_shape(out.tables(), options, &*analysis);
     beside.add_to(input, out.tables(), &*analysis);
+  } else if (options.ends) {
+    add_program_ends(*options.ends, out.tables(), &*analysis);
   }
   out.analysis = std::move(*analysis);
   return out;
@@ -284,6 +291,7 @@ Result<std::shared_ptr<const AllocatorSnapshot>> allocator_history(Input& input)
   if (!source) return std::unexpected(source.error());
   auto snapshot = read_allocator_history(**source);
   if (!snapshot) return std::unexpected(snapshot.error());
+  take_reserve_limits(read_program_ends(input.paths()), &*snapshot);
   fill_settings(&*snapshot);
   return std::make_shared<const AllocatorSnapshot>(std::move(*snapshot));
 }

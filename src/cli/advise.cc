@@ -51,8 +51,8 @@ int advise_recording(const std::vector<std::string>& paths, const AdviseArgument
   const std::string format = report_format(arguments.format, arguments.output);
   std::string text;
   if (format != "json") {
-    for (const std::string& line : end_sentences(analysis.ends, working_folder()))
-      text += line + '\n';
+    for (const Sentence& said : end_sentences(analysis.ends, &analysis, working_folder()))
+      text += said.text + '\n';
     for (const std::string& line : caught_refusal_sentences(analysis, tables, working_folder()))
       text += line + '\n';
   }

@@ -74,33 +74,33 @@ ProgramEnds ends_of(const RunOutcome& outcome) {
 /// A shell prompt waits for the summary: findings of more events are left to `analyze`.
 constexpr uint64_t kMostEventsToLookThrough = 200'000;
 
-Result<Analyzed> look_for_peak(Input* input) {
+Result<Analyzed> look_for_peak(Input* input, const ProgramEnds& ends) {
   Progress progress("looking for the peak");
   AnalysisOptions options;
-  options.depth = AnalysisDepth::kPeak;
+  options.depth = AnalysisDepth::kPeak, options.ends = &ends;
   options.on_progress = [&](double share) { progress.update(share); };
   return analyze(*input, options);
 }
 
 void say_summary(const RunOutcome& outcome) {
   const std::string bundle = oom_bundle(outcome);
-  ProgramEnds ends = ends_of(outcome);
+  const ProgramEnds ends = ends_of(outcome);
   const std::string where = outcome.folder.empty() ? "" : " in " + outcome.folder;
   std::string nothing =
       one_line("nothing recorded" + where + ": " + why_nothing_was_recorded(outcome));
-  for (const std::string& text : end_sentences(ends, working_folder())) nothing += one_line(text);
+  for (const Sentence& said : end_sentences(ends, nullptr, working_folder()))
+    nothing += one_line(said.text);
   if (outcome.recorded.empty()) return say(nothing);
   auto input = open_input(outcome.recorded);
-  auto analyzed = input ? look_for_peak(&*input) : std::unexpected(input.error());
+  auto analyzed = input ? look_for_peak(&*input, ends) : std::unexpected(input.error());
   if (analyzed && analyzed->analysis.events <= kMostEventsToLookThrough) {
-    if (auto whole = analyze(*input, {})) analyzed = std::move(whole);
+    if (auto whole = analyze(*input, {.ends = &ends})) analyzed = std::move(whole);
   }
   if (!analyzed) {
     report_error(outcome.folder, analyzed.error());
     return;
   }
-  Analysis& analysis = analyzed->analysis;
-  add_program_ends(std::move(ends), analyzed->tables(), &analysis);
+  const Analysis& analysis = analyzed->analysis;
   if (analysis.events == 0 && analysis.loss.has_every_event()) {
     say(nothing);
   } else {

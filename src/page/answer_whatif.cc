@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "allocator/config.h"
+#include "allocator/process_room.h"
 #include "allocator/replay.h"
 #include "analysis/replay/settings_study.h"
 #include "analysis/replay/settings_text.h"
@@ -106,9 +107,12 @@ PageAnswer whatif_answer(PageRequest& request) {
     config = std::move(*parsed);
   }
   // Like `whatif`: what the process had of the device, if a refused request reveals it.
+  std::optional<ProcessRoom> room;
   if (capacity.empty() && !device.table->refused.empty())
-    capacity_bytes = device_bytes_at_oom(*trace, (*history)->settings, release);
+    room = room_at_first_refusal(*trace, (*history)->settings, release);
   config.capacity_bytes = capacity_bytes;
+  if (room) take_room(*room, trace->device_bytes, &config);
+  capacity_bytes = config.capacity_bytes;
   const Curve curve = simulate(*trace, config, release);
   if (curve.result.gave_up_at)
     return unknown_answer("simulating these settings takes more steps than any real trace");

@@ -67,8 +67,9 @@ std::string run_summary(const Analysis& analysis, const Tables& tables, const Lo
   add_unseen(unseen, std::max(kMaxLines, lines.size() + 2) - 1 - lines.size(), &lines);
   lines.push_back(fmt::format("Next: {} analyze {}", printable(shell_word(context.tool)),
                               printable(shell_word(context.folder))));
-  // The most severe is first; it is said last, where it is seen.
-  if (!analysis.findings.empty() && analysis.findings.front().severity != Severity::kInfo)
+  // The most severe is first; it is said last, where it is seen. A refused request was said first.
+  if (!analysis.findings.empty() && analysis.findings.front().severity != Severity::kInfo &&
+      analysis.findings.front().kind != "out_of_memory")
     lines.push_back(printable(finding_sentence(analysis.findings.front())));
   std::string out;
   for (const std::string& line : lines) out += context.prefix + ": " + line + '\n';

@@ -4,6 +4,7 @@
 
 #include "analysis/replay/settings_text.h"
 #include "base/size.h"
+#include "report/describe/snapshot_words.h"
 #include "report/whatif_report.h"
 #include "report/words.h"
 
@@ -98,12 +99,18 @@ class Text {
                        format_count(result.segments), format_count(result.num_alloc_retries),
                        format_count(result.num_ooms), failure(result), name));
     }
-    if (first.capacity_bytes) {
-      line(fmt::format("  on a device with {} for this process{}",
-                       format_bytes(*first.capacity_bytes),
-                       first.capacity_bytes == study_.device_bytes_at_oom
-                           ? ", as in the recorded run, which ran out of memory"
-                           : ""));
+    if (study_.is_in_that_room) {
+      const ProcessRoom& room = *study_.room;
+      const std::string bytes = format_bytes(room.bytes);
+      std::string where = "on a device with " + bytes + " for this process";
+      if (room.basis == RoomBasis::kRefusals)
+        where = "within " + bytes + ", as the process stays below " + limit_words(room);
+      else if (room.is_own_limit())
+        where = "the process stays within " + limit_words(room);
+      line("  " + where + ", as in the recorded run, which ran out of memory");
+    } else if (first.capacity_bytes) {
+      line(fmt::format("  on a device with {} for this process",
+                       format_bytes(*first.capacity_bytes)));
     } else {
       line("  on a device of unlimited size (--capacity sets a limit)");
     }
@@ -162,10 +169,10 @@ std::vector<std::string> whatif_limits(const SettingsStudy& study) {
     limits.push_back(printable(names) + ": accepted; it does not change where blocks go.");
     break;
   }
-  if (study.device_bytes_at_oom && !study.rows.front().capacity_bytes) {
-    limits.push_back("the recorded run ran out of memory with " +
-                     format_bytes(*study.device_bytes_at_oom) + ": --capacity " +
-                     std::to_string(*study.device_bytes_at_oom) + " simulates that device.");
+  if (study.room && !study.rows.front().capacity_bytes) {
+    limits.push_back("the recorded run ran out of memory with " + format_bytes(study.room->bytes) +
+                     ": --capacity " + std::to_string(study.room->bytes) +
+                     " simulates that device.");
   }
   const WhatIfResult& first = study.rows.front().result;
   if (first.releases_unclear != 0) {

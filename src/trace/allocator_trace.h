@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -139,6 +140,15 @@ struct Annotation {
   int64_t time_us = 0;
 };
 
+/// What a process may reserve of a device in all, by its own limit
+/// (torch.cuda.set_per_process_memory_fraction). Told in rounded figures it is from `least_bytes`
+/// to `most_bytes`, both included; else all three are the same.
+struct ReserveLimit {
+  uint64_t bytes = 0, least_bytes = 0, most_bytes = 0;
+  bool is_exact() const { return least_bytes == most_bytes; }
+  bool operator==(const ReserveLimit&) const = default;
+};
+
 /// One device's half of a snapshot. Events may be a suffix of the history; segments are always
 /// complete.
 struct AllocatorTrace {
@@ -150,6 +160,7 @@ struct AllocatorTrace {
   bool has_user_metadata = false;    ///< events carry the program's own words (>= 2.10)
   bool overflowed = false;           ///< the writer said that its ring had dropped events
   uint64_t device_bytes = 0;         ///< how large the device is, as its driver says; 0: not known
+  std::optional<ReserveLimit> reserve_limit;  ///< where the process, or its error, told it
   AllocatorEvents events;
   std::vector<EventContext> contexts;      ///< of few events, in their order
   std::vector<AllocatorSegment> segments;  ///< by address

@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import os
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -416,3 +417,15 @@ def test_a_recorded_process_without_a_framework_imports_next_to_nothing(tmp_path
         if before and not importlib.util.find_spec("keras"):
             continue
         assert record(tmp_path / f"recording{len(before)}", [PYTHON, "-c", before + code]).ok().stdout == printed
+
+
+def test_the_limit_of_a_process_is_told_to_the_byte():
+    from gpumemprof._oom.bundle import limit_of
+
+    draw = random.Random(5)
+    for total in (25_430_786_048, 150_109_945_856, 85_045_280_768):
+        for share in [8736 * 2**20 / total, *(draw.random() for _ in range(500))]:
+            kept = int(share * total)  # what PyTorch's allocator keeps, and tells as a share
+            assert limit_of(kept / total, total)["limit_bytes"] == kept
+        assert limit_of(1.0, total)["limit_bytes"] is None  # none was set
+        assert limit_of(None, total) == {"limit_bytes": None, "fraction": None, "total_bytes": total}

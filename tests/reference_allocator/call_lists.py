@@ -234,3 +234,42 @@ def calls_of_trace(snapshot: dict[str, Any], device: int) -> list[str]:
         elif action == "free_completed" and event["addr"] in ids:
             calls.append(f"f {ids.pop(event['addr'])}")
     return calls
+
+
+def steps_of_many_lengths(steps: int, refused_after: int | None = None) -> list[str]:
+    """Sizes as of a language model whose sequences differ in length from step to step. Those of a program that dies of
+    memory: after so many calls everything is freed, as the exception unwinds."""
+    draw = random.Random(7)
+    calls: list[str] = []
+    live: list[int] = []
+    made = 0
+
+    def allocate(size: int) -> None:
+        nonlocal made
+        made += 1
+        live.append(made)
+        calls.append(f"a {made} {size} 0")
+
+    def free(place: int = -1) -> None:
+        calls.append(f"f {live.pop(place)}")
+
+    for _ in range(10):
+        allocate(4 * 768 * 3072)
+    kept = len(live)
+    for _ in range(steps):
+        tokens = 16 * draw.randrange(64, 1024)
+        for _ in range(6):
+            for share in (1, 3, 1, 1, 4):
+                allocate(tokens * 768 * 4 * share)
+        for _ in range(3):  # the logits, and two gradients of them
+            allocate(tokens * 16000 * 4)
+        free(-3), free(-2)
+        while len(live) > kept:
+            allocate(tokens * 768 * 4)
+            free(-2), free()
+    if refused_after is None:
+        return calls
+    calls = calls[:refused_after]
+    freed = {call[2:] for call in calls if call[0] == "f"}
+    made_there = [call.split()[1] for call in calls if call[0] == "a"]
+    return calls + [f"f {name}" for name in reversed(made_there) if name not in freed]

@@ -202,8 +202,9 @@ class Calls {
     try {
       live_[id] = allocator::raw_alloc_with_stream(bytes, stream_of(stream));
       printf("A %" PRIu64 " %" PRIx64 "\n", id, reinterpret_cast<uint64_t>(live_[id]));
-    } catch (const std::exception&) {
+    } catch (const std::exception& error) {
       printf("O %" PRIu64 "\n", id);
+      if (getenv("REFERENCE_MESSAGES") != nullptr) fprintf(stderr, "%s\n", error.what());
     }
   }
   void free(uint64_t id) {

@@ -64,6 +64,7 @@ def write_bundle(
     counters = _device_counters()
     if counters is not None:
         fixed["allocator_counters.json"] = counters
+        fixed["allocator_limits.json"] = _device_limits()
     manifest = {
         "schema_version": SCHEMA_VERSION,
         "bundle_name": name,
@@ -225,3 +226,23 @@ def _device_counters() -> dict[str, Any] | None:
         return {f"cuda:{i}": dict(torch.cuda.memory_stats(i)) for i in range(torch.cuda.device_count())}
     except Exception as error:
         return {"unknown": f"{type(error).__name__}: {error}"}
+
+
+def _device_limits() -> dict[str, Any]:
+    """What this process may reserve of each GPU by its own limit, in bytes; None where it has none or PyTorch (before
+    2.6) does not tell."""
+    torch = loaded_torch()
+    if torch is None:
+        return {}
+    try:
+        ask = getattr(torch.cuda, "get_per_process_memory_fraction", None)
+        totals = [torch.cuda.get_device_properties(i).total_memory for i in range(torch.cuda.device_count())]
+        return {f"cuda:{i}": limit_of(ask(i) if ask else None, total) for i, total in enumerate(totals)}
+    except Exception as error:
+        return {"unknown": f"{type(error).__name__}: {error}"}
+
+
+def limit_of(fraction: float | None, total_bytes: int) -> dict[str, Any]:
+    """The allocator keeps bytes and tells them as a share of the device's, so the nearest whole number is theirs."""
+    limit_bytes = round(fraction * total_bytes) if fraction is not None and fraction < 1 else None
+    return {"limit_bytes": limit_bytes, "fraction": fraction, "total_bytes": total_bytes}

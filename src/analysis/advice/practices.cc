@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <tuple>
 
 #include "analysis/advice/tensorflow_advice.h"
 #include "analysis/leaks/leaks.h"
@@ -18,14 +19,26 @@ uint64_t least_saving(const Advice& advice) {
 
 /// Settings of a pool are another question: `whatif` replays them.
 void add_allocator_practices(const Analysis& analysis, AdviceReport* report) {
+  bool has_fit = false;
   for (const Finding& finding : analysis.findings) {
-    if (finding.kind != "fragmentation" && finding.kind != "cache_slack") continue;
-    if (finding.fix.empty() || !finding.bytes) continue;
-    report->advice.push_back({.kind = "allocator",
-                              .title = finding.title,
-                              .fix = finding.fix,
-                              .bytes = *finding.bytes,
-                              .device = finding.device});
+    const bool is_refusal = finding.kind == "out_of_memory" && finding.is_fix_simulated;
+    const bool is_of_pool = finding.kind == "fragmentation" || finding.kind == "cache_slack";
+    if (finding.fix.empty() || !finding.bytes || !(is_refusal ? !has_fit : is_of_pool)) continue;
+    has_fit |= is_refusal;
+    const auto reserved =
+        std::ranges::find(finding.evidence, is_refusal ? "reserved_bytes" : "peak_reserved_bytes",
+                          &std::pair<std::string, uint64_t>::first);
+    const bool is_known = reserved != finding.evidence.end();
+    report->advice.push_back(
+        {.kind = "allocator",
+         .title = finding.title,
+         .fix = finding.fix,
+         .bytes = *finding.bytes,
+         .basis = finding.is_fix_simulated ? SavingBasis::kSimulated : SavingBasis::kAtStake,
+         .device = finding.device,
+         .peak_bytes = finding.is_fix_simulated && is_known ? reserved->second : 0,
+         .makes_fit = is_refusal,
+         .is_of_reserved = true});
   }
 }
 
@@ -137,10 +150,11 @@ Result<AdviceReport> advise_practices(const Analysis& analysis, const Tables& ta
   }
   add_allocator_practices(analysis, &report);
   add_unknown(&report);
-  // Pure waste comes before choices that have a cost.
+  // What makes a run fit that did not comes first, and pure waste before choices that have a cost.
   std::ranges::stable_sort(report.advice, [](const Advice& a, const Advice& b) {
     const auto rank = [](const Advice& one) {
-      return std::pair(one.basis == SavingBasis::kAtStake && !one.cost.empty(), ~one.bytes);
+      return std::tuple(!one.makes_fit, one.basis == SavingBasis::kAtStake && !one.cost.empty(),
+                        ~one.bytes);
     };
     return rank(a) < rank(b);
   });

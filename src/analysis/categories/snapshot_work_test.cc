@@ -12,7 +12,7 @@ namespace {
 using Pair = std::pair<std::string, std::string>;
 
 /// Frames from the outermost to the innermost.
-SnapshotWork of(const std::vector<Pair>& frames) {
+SnapshotWork work_of(const std::vector<Pair>& frames) {
   Tables tables;
   uint32_t stack = 0;
   for (const auto& [file, function] : frames) {
@@ -23,83 +23,83 @@ SnapshotWork of(const std::vector<Pair>& frames) {
   return SnapshotWorks(tables).of(stack);
 }
 
-const std::string kTorch = "/venv/lib/python3.12/site-packages/torch/";
+const std::string kTorchFolder = "/venv/lib/python3.12/site-packages/torch/";
 const Pair kMain{"/me/train.py", "main"};
-const Pair kCall{kTorch + "nn/modules/module.py", "_call_impl"};
+const Pair kCall{kTorchFolder + "nn/modules/module.py", "_call_impl"};
 const Pair kForward{"/me/model.py", "forward"};
-const Pair kRun{kTorch + "autograd/graph.py", "_engine_run_backward"};
-const Pair kStep{kTorch + "optim/optimizer.py", "wrapper"};
-const Pair kApply{kTorch + "autograd/function.py", "apply"};
+const Pair kRun{kTorchFolder + "autograd/graph.py", "_engine_run_backward"};
+const Pair kStep{kTorchFolder + "optim/optimizer.py", "wrapper"};
+const Pair kApply{kTorchFolder + "autograd/function.py", "apply"};
 const Pair kEngine{"??", "torch::autograd::Engine::thread_main(std::shared_ptr<GraphTask> const&)"};
 const Pair kNode{"", "torch::autograd::Node::operator()(std::vector<at::Tensor>&&)"};
 const Pair kMultiply{"??", "at::_ops::mul_Tensor::call(at::Tensor const&, at::Tensor const&)"};
 const Pair kEmpty{"??", "at::detail::empty_cuda(c10::ArrayRef<long>, c10::TensorOptions const&)"};
 
 TEST(SnapshotWork, TellsThePhaseFromPyTorchsOwnFiles) {
-  EXPECT_EQ(of({kMain}).phase, WorkPhase::kNone);
-  EXPECT_EQ(of({kMain, kCall, kForward}).phase, WorkPhase::kForward);
-  EXPECT_EQ(of({kMain, kRun}).phase, WorkPhase::kBackward);
-  EXPECT_EQ(of({kMain, kStep, {"/me/adam.py", "step"}}).phase, WorkPhase::kOptimizer);
-  const Pair next{kTorch + "utils/data/dataloader.py", "__next__"};
-  EXPECT_EQ(of({kMain, next, {"/me/data.py", "load"}}).phase, WorkPhase::kDataLoading);
+  EXPECT_EQ(work_of({kMain}).phase, WorkPhase::kNone);
+  EXPECT_EQ(work_of({kMain, kCall, kForward}).phase, WorkPhase::kForward);
+  EXPECT_EQ(work_of({kMain, kRun}).phase, WorkPhase::kBackward);
+  EXPECT_EQ(work_of({kMain, kStep, {"/me/adam.py", "step"}}).phase, WorkPhase::kOptimizer);
+  const Pair next{kTorchFolder + "utils/data/dataloader.py", "__next__"};
+  EXPECT_EQ(work_of({kMain, next, {"/me/data.py", "load"}}).phase, WorkPhase::kDataLoading);
 }
 
 TEST(SnapshotWork, ReadsTheFilesOfWindowsToo) {
   const Pair call{"C:\\venv\\lib\\site-packages\\torch\\nn\\modules\\module.py", "_call_impl"};
   const Pair apply{"C:\\venv\\lib\\site-packages\\torch\\nn\\modules\\module.py", "_apply"};
-  EXPECT_EQ(of({{"C:\\me\\a.py", "f"}, call}).phase, WorkPhase::kForward);
-  EXPECT_TRUE(of({{"C:\\me\\a.py", "f"}, apply}).is_in_setup);
+  EXPECT_EQ(work_of({{"C:\\me\\a.py", "f"}, call}).phase, WorkPhase::kForward);
+  EXPECT_TRUE(work_of({{"C:\\me\\a.py", "f"}, apply}).is_in_setup);
 }
 
 TEST(SnapshotWork, DoesNotLookAtTheNamesOfTheUsersOwnCode) {
   for (const Pair& mine : {Pair{"/me/nn/modules/module.py", "_call_impl"},
                            Pair{"/me/mytorch/optim/optimizer.py", "wrapper"},
                            Pair{"/me/backward.py", "backward"}, Pair{"/me/init.py", "__init__"}}) {
-    const SnapshotWork work = of({kMain, mine});
+    const SnapshotWork work = work_of({kMain, mine});
     EXPECT_EQ(work.phase, WorkPhase::kNone) << mine.first;
     EXPECT_FALSE(work.is_in_setup) << mine.first;
   }
 }
 
 TEST(SnapshotWork, KnowsBackwardByTheEngineAndByTheThreadThatBeginsInAFunction) {
-  const SnapshotWork native = of({kEngine, kNode, kMultiply, kEmpty});
+  const SnapshotWork native = work_of({kEngine, kNode, kMultiply, kEmpty});
   EXPECT_EQ(native.phase, WorkPhase::kBackward);
   EXPECT_FALSE(native.is_recomputed || native.is_accumulated || native.has_python);
   // A function of the program's, called in forward: its frame is not the outermost.
-  EXPECT_EQ(of({kMain, kCall, kApply, {"/me/f.py", "forward"}}).phase, WorkPhase::kForward);
-  EXPECT_EQ(of({kApply, {"/me/f.py", "backward"}}).phase, WorkPhase::kBackward);
+  EXPECT_EQ(work_of({kMain, kCall, kApply, {"/me/f.py", "forward"}}).phase, WorkPhase::kForward);
+  EXPECT_EQ(work_of({kApply, {"/me/f.py", "backward"}}).phase, WorkPhase::kBackward);
 }
 
 TEST(SnapshotWork, OfAnAccumulatorsMemoryIsAGradients) {
   const Pair accumulate{"??", "torch::autograd::AccumulateGrad::apply(std::vector<at::Tensor>&&)"};
-  EXPECT_TRUE(of({kEngine, kNode, accumulate, kEmpty}).is_accumulated);
+  EXPECT_TRUE(work_of({kEngine, kNode, accumulate, kEmpty}).is_accumulated);
   const Pair argument{"??", "f(torch::autograd::AccumulateGrad*)"};
-  EXPECT_FALSE(of({kMain, argument}).is_accumulated);
+  EXPECT_FALSE(work_of({kMain, argument}).is_accumulated);
 }
 
 TEST(SnapshotWork, OfAForwardWithinBackwardIsComputedAgain) {
-  const SnapshotWork work = of({kMain, kRun, kApply, kCall, kForward});
+  const SnapshotWork work = work_of({kMain, kRun, kApply, kCall, kForward});
   EXPECT_EQ(work.phase, WorkPhase::kBackward);
   EXPECT_TRUE(work.is_recomputed);
-  const Pair checkpoint{kTorch + "utils/checkpoint.py", "recompute_fn"};
-  EXPECT_TRUE(of({kMain, kRun, checkpoint, {"/me/f.py", "f"}}).is_recomputed);
-  EXPECT_EQ(of({kMain, checkpoint, kCall, kForward}).phase, WorkPhase::kForward);
+  const Pair checkpoint{kTorchFolder + "utils/checkpoint.py", "recompute_fn"};
+  EXPECT_TRUE(work_of({kMain, kRun, checkpoint, {"/me/f.py", "f"}}).is_recomputed);
+  EXPECT_EQ(work_of({kMain, checkpoint, kCall, kForward}).phase, WorkPhase::kForward);
   // On a thread of autograd's own it is the outermost.
-  EXPECT_TRUE(of({checkpoint, kCall, kForward}).is_recomputed);
+  EXPECT_TRUE(work_of({checkpoint, kCall, kForward}).is_recomputed);
 }
 
 TEST(SnapshotWork, OfABackwardWithinAModuleOrAStepIsTheInnermost) {
-  EXPECT_EQ(of({kMain, kCall, kForward, kRun}).phase, WorkPhase::kBackward);
-  EXPECT_EQ(of({kMain, kStep, {"/me/a.py", "closure"}, kCall}).phase, WorkPhase::kForward);
+  EXPECT_EQ(work_of({kMain, kCall, kForward, kRun}).phase, WorkPhase::kBackward);
+  EXPECT_EQ(work_of({kMain, kStep, {"/me/a.py", "closure"}, kCall}).phase, WorkPhase::kForward);
 }
 
 TEST(LibraryWorkspace, IsWhatALibraryAsksTheAllocatorForItself) {
   const Pair handle{"??", "at::cuda::getCurrentCUDABlasHandle()"};
   const Pair workspace{"", "at::cuda::getNewWorkspace()"};
-  EXPECT_TRUE(of({kMain, kCall, kMultiply, handle, workspace}).is_workspace);
+  EXPECT_TRUE(work_of({kMain, kCall, kMultiply, handle, workspace}).is_workspace);
   const Pair plan{"", "at::native::run_conv_plan(cudnnContext*, at::Tensor const&)"};
   EXPECT_TRUE(
-      of({kMain, kMultiply, {"", "at::native::cudnn_convolution_forward(char const*)"}, plan})
+      work_of({kMain, kMultiply, {"", "at::native::cudnn_convolution_forward(char const*)"}, plan})
           .is_workspace);
 }
 
@@ -108,16 +108,16 @@ TEST(LibraryWorkspace, IsACopyThatOneDnnMakesForItselfAndNotItsResult) {
   const Pair init{"libtorch_cpu.so", "ideep::tensor::init(ideep::tensor::desc const&)"};
   const Pair copy{"libtorch_cpu.so", "ideep::tensor::reorder_if_differ_in(ideep::tensor::desc)"};
   const Pair result{"libtorch_cpu.so", "ideep::tensor::reinit_if_possible(ideep::tensor::desc)"};
-  EXPECT_TRUE(of({kMain, kCall, convolution, copy, init}).is_workspace);
-  EXPECT_FALSE(of({kMain, kCall, convolution, result, init}).is_workspace);
-  EXPECT_FALSE(of({kMain, kCall, convolution, init}).is_workspace);
+  EXPECT_TRUE(work_of({kMain, kCall, convolution, copy, init}).is_workspace);
+  EXPECT_FALSE(work_of({kMain, kCall, convolution, result, init}).is_workspace);
+  EXPECT_FALSE(work_of({kMain, kCall, convolution, init}).is_workspace);
 }
 
 TEST(LibraryWorkspace, IsNoTensorThatALibraryFills) {
   const Pair convolution{"", "at::native::cudnn_convolution_forward(char const*)"};
-  EXPECT_FALSE(of({kMain, kMultiply, convolution, kEmpty}).is_workspace);
-  EXPECT_FALSE(of({kMain, {"/me/cudnn.py", "getNewWorkspace"}}).is_workspace);
-  EXPECT_FALSE(of({kMain, {"??", "at::cuda::getCurrentCUDABlasHandle()"}, kMultiply, {"??", "f()"}})
+  EXPECT_FALSE(work_of({kMain, kMultiply, convolution, kEmpty}).is_workspace);
+  EXPECT_FALSE(work_of({kMain, {"/me/cudnn.py", "getNewWorkspace"}}).is_workspace);
+  EXPECT_FALSE(work_of({kMain, {"??", "at::cuda::getCurrentCUDABlasHandle()"}, kMultiply, {"??", "f()"}})
                    .is_workspace);
   EXPECT_EQ(asks_for_workspace("f(cudnnContext*)"), std::nullopt);
 }

@@ -176,15 +176,31 @@ Result<RefusedRequest> read_oom_dump(const std::string& folder) {
   OomScanner scanner;
   scanner.feed(refused.message);
   const OomLog log = scanner.finish();
-  std::optional<uint64_t> number;
   if (!log.messages.empty()) {
-    number = log.messages[0].device;
-    refused.requested = log.messages[0].requested;
+    const OomMessage& message = log.messages[0];
+    refused.device_number = message.device;
+    refused.requested = message.requested, refused.allowed = message.allowed;
+    // With private pools it has what they keep as well.
+    if (!message.private_pools) refused.allocated = message.allocated;
   }
+  const std::optional<uint64_t> number = refused.device_number;
   const std::string backend = refused.device;
+  if (number) {
+    const Json limits = read_json_object(folder + "/allocator_limits.json", kMostBytes);
+    const Json* of_device = field_of(limits, (backend + ':' + std::to_string(*number)).c_str());
+    if (of_device) refused.limit_bytes = number_field(*of_device, "limit_bytes");
+  }
   take_live_memory(read_json_object(folder + "/live_memory.json", kMostBytes), backend, number,
                    &refused);
   return refused;
+}
+
+std::optional<ReserveLimit> reserve_limit(const RefusedRequest& refused) {
+  const auto& exact = refused.limit_bytes;
+  if (exact) return ReserveLimit{*exact, *exact, *exact};
+  if (!refused.allowed) return std::nullopt;
+  return ReserveLimit{refused.allowed->bytes, refused.allowed->least_bytes,
+                      refused.allowed->most_bytes};
 }
 
 ProgramEnds read_program_ends(const std::vector<std::string>& paths) {

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "readers/printed_size.h"
+#include "trace/allocator_trace.h"
 
 namespace gpumemprof {
 
@@ -26,6 +27,17 @@ struct RefusedRequest {
   std::string device;   ///< "cpu", "cuda:0"; only the kind ("cuda") if the number is unknown
   uint64_t pid = 0;     ///< 0: not known
   std::optional<PrintedSize> requested;  ///< by the message
+  std::optional<PrintedSize> allocated;  ///< in tensors as it was refused, by the message
+  std::optional<PrintedSize> allowed;    ///< the process's own limit, by the message
+  std::optional<uint64_t> limit_bytes;   ///< the same, by the process itself; absent: none, or not known
+  std::optional<uint64_t> device_number;
+  /// The event of it, where the recording has it: a device of Tables, and which of its refusals.
+  struct Told {
+    uint16_t device = 0;
+    uint64_t number = 0;
+    uint64_t size_bytes = 0, live_bytes = 0;  ///< what was refused, and live as it was
+  };
+  std::optional<Told> told;
   /// On that device just after it; absent where the process did not record.
   std::optional<uint64_t> live_bytes;
   std::vector<std::string> stack;        ///< where it was asked for, innermost first; may be empty
@@ -92,6 +104,8 @@ ProgramEnds read_program_ends(const std::vector<std::string>& paths);
 /// One dump of an out-of-memory error, as `run` and OOMFlightRecorder write them.
 /// Errors: kNotFound, kBadInput, one line.
 Result<RefusedRequest> read_oom_dump(const std::string& folder);
+/// The limit that the process had set itself; absent where none is known.
+std::optional<ReserveLimit> reserve_limit(const RefusedRequest& refused);
 /// One uncaught.PID.START.json, as a recorded process writes it.
 /// Errors: kNotFound, kBadInput, one line.
 Result<UncaughtError> read_uncaught_error(const std::string& path);

@@ -37,18 +37,20 @@ struct Planned {
 };
 
 Result<std::vector<Planned>> plan(const AllocatorSnapshot& snapshot, const AllocatorTrace& trace,
-                                  const Release& found, const StudyOptions& options) {
+                                  const SettingsStudy& study, const StudyOptions& options) {
   std::vector<Planned> planned;
+  const Release& found = study.replay.release;
   const auto add = [&](std::string settings, const AllocatorConfig& config, const Release& release,
                        bool from_sweep) {
     Planned& next = planned.emplace_back();
     next.row = {.settings = std::move(settings),
                 .release = release,
-                .capacity_bytes = options.capacity_bytes,
                 .from_sweep = from_sweep,
                 .keys_without_effect = config.keys_without_effect};
     next.config = config;
     next.config.capacity_bytes = options.capacity_bytes;
+    if (study.is_in_that_room) take_room(*study.room, trace.device_bytes, &next.config);
+    next.row.capacity_bytes = next.config.capacity_bytes;
   };
   const std::string recorded = recorded_text(snapshot.settings);
   add(recorded, recorded_config(snapshot.settings, found), found, false);
@@ -64,7 +66,8 @@ Result<std::vector<Planned>> plan(const AllocatorSnapshot& snapshot, const Alloc
   if (options.sweep) {
     for (const std::string& settings :
          candidate_settings(trace, snapshot.settings, release,
-                            {.has_capacity = options.capacity_bytes.has_value()})) {
+                            {.has_capacity = options.capacity_bytes || study.is_in_that_room,
+                             .has_limit = study.is_in_that_room && study.room->is_own_limit()})) {
       add(settings, *parse_settings(settings, release), release, true);
     }
   }
@@ -108,11 +111,9 @@ Result<SettingsStudy> study_settings(const AllocatorSnapshot& snapshot, size_t i
   if (study.replay.impossible_events == 0 && study.replay.end.reserved_bytes == reserved) {
     study.recorded_peak_reserved_bytes = study.replay.peak_reserved.bytes;
   }
-  study.device_bytes_at_oom = device_bytes_at_oom(trace, snapshot.settings, study.replay.release);
-  StudyOptions within = options;
-  if (!options.capacity_bytes && !options.never_runs_out)
-    within.capacity_bytes = study.device_bytes_at_oom;
-  auto planned = plan(snapshot, trace, study.replay.release, within);
+  study.room = room_at_first_refusal(trace, snapshot.settings, study.replay.release);
+  study.is_in_that_room = study.room && !options.capacity_bytes && !options.never_runs_out;
+  auto planned = plan(snapshot, trace, study, options);
   if (!planned) return std::unexpected(planned.error());
   simulate(trace, options, &*planned);
   for (const Planned& done : *planned) {

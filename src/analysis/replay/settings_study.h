@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "allocator/process_room.h"
 #include "allocator/replay.h"
 #include "base/error.h"
 #include "trace/allocator_trace.h"
@@ -45,7 +46,8 @@ struct SettingsStudy {
   bool settings_known = false;  ///< the file has them; else PyTorch's defaults are assumed
   std::optional<uint64_t> recorded_peak_reserved_bytes;  ///< absent where the replay contradicts it
   uint64_t live_before_bytes = 0;  ///< rounded, of blocks that were live before the first event
-  std::optional<uint64_t> device_bytes_at_oom;  ///< what an oom event gives away of the device
+  std::optional<ProcessRoom> room;  ///< at the first refusal
+  bool is_in_that_room = false;     ///< the rows are simulated in it
   /// [0] is the recorded settings, then those that were named, then a sweep's, the best first.
   std::vector<StudyRow> rows;
 };

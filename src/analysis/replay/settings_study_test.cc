@@ -56,7 +56,7 @@ TEST(SettingsStudy, TheRecordedSettingsAreTheFirstRow) {
   ASSERT_EQ(study.rows.size(), 2u);
   EXPECT_EQ(study.replay.matched, 4u);
   EXPECT_EQ(study.recorded_peak_reserved_bytes, 36 * kMiB);
-  EXPECT_EQ(study.device_bytes_at_oom, 60 * kMiB);
+  EXPECT_EQ(study.room->bytes, 60 * kMiB);
   EXPECT_EQ(study.rows[0].result.num_ooms, 1u);
   EXPECT_EQ(study.rows[0].result.first_oom_event_index, 10u);
   EXPECT_EQ(study.rows[1].result.num_ooms, 0u);

@@ -131,7 +131,10 @@ std::vector<std::string> candidate_settings(const AllocatorTrace& trace,
   std::vector<uint64_t> limits;
   if (!recorded.expandable_segments || release.minor > 4) limits = split_limits(trace, 6);
   for (uint64_t mb : limits) add("max_split_size_mb:" + std::to_string(mb));
-  if (options.has_capacity) {
+  if (options.has_limit) {
+    add("garbage_collection_threshold:0.8");
+    add("garbage_collection_threshold:0.6");
+  } else if (options.has_capacity) {
     add("garbage_collection_threshold:0.8,per_process_memory_fraction:0.99");
     add("garbage_collection_threshold:0.6,per_process_memory_fraction:0.99");
   }

@@ -26,6 +26,7 @@ const char* settings_variable(const Release& release);
 
 struct CandidateOptions {
   bool has_capacity = false;  ///< garbage collection acts only on a limited device
+  bool has_limit = false;     ///< and the process has a limit of its own, which stays as it is
   size_t most = 24;
 };
 

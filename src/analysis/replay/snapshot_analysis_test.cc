@@ -110,7 +110,7 @@ TEST(SnapshotOom, EnoughInPiecesIsFragmentationAndExpandableSegmentsHelp) {
   ASSERT_EQ(analysis.devices[0].snapshot->ooms.size(), 1u);
   const OomExplanation& oom = analysis.devices[0].snapshot->ooms[0];
   EXPECT_EQ(oom.event, 10u);
-  EXPECT_EQ(oom.device_bytes, 60 * kMiB);
+  EXPECT_EQ(oom.room, (ProcessRoom{60 * kMiB, 60 * kMiB, 60 * kMiB, RoomBasis::kDevice}));
   EXPECT_EQ(oom.free_inside_bytes, 16 * kMiB);
   EXPECT_EQ(oom.cause, RefusalCause::kFragmentation);
   EXPECT_EQ(oom.largest_fit_bytes, 24 * kMiB);
@@ -127,11 +127,48 @@ TEST(SnapshotOom, ARequestThatTheDeviceHadRoomForWasRefusedByALimit) {
   paper.add(Action::kAlloc, P::kFirst, 40 * kMiB, 1);
   paper.add(Action::kOom, 64 * kMiB, 64 * kMiB, 2);
   paper.segment(P::kFirst, {{40 * kMiB, 1}});
+  const Analysis unknown = *analyze_snapshot(paper.snapshot, {});
+  const OomExplanation& oom = unknown.devices[0].snapshot->ooms.at(0);
+  EXPECT_EQ(oom.cause, RefusalCause::kLimit);
+  // 40 MiB were reserved, and 64 MiB more were not allowed.
+  EXPECT_EQ(oom.room,
+            (ProcessRoom{40 * kMiB, 40 * kMiB, 104 * kMiB - 1, RoomBasis::kRefusals}));
+  EXPECT_FALSE(oom.largest_fit_bytes);
+  EXPECT_FALSE(oom.more_bytes_needed);
+  EXPECT_EQ(best_trial(oom), nullptr);
+  // Where the limit is known, so is the rest.
+  paper.snapshot.traces[0].reserve_limit = {60 * kMiB, 60 * kMiB, 60 * kMiB};
+  const Analysis known = *analyze_snapshot(paper.snapshot, {});
+  const OomExplanation& limited = known.devices[0].snapshot->ooms.at(0);
+  EXPECT_EQ(limited.cause, RefusalCause::kLimit);
+  EXPECT_EQ(limited.missing_bytes, 44 * kMiB);
+  EXPECT_EQ(limited.largest_fit_bytes, 20 * kMiB);
+  EXPECT_TRUE(limited.is_reproduced);
+  EXPECT_EQ(limited.more_bytes_needed, 44 * kMiB);
+}
+
+TEST(SnapshotOom, BelowALimitEnoughInPiecesIsFragmentation) {
+  P paper = out_of_memory_on_paper();
+  AllocatorTrace& trace = paper.snapshot.traces[0];
+  // 36 MiB are reserved, 16 of them free in pieces; 24 more are allowed, and the device has 1 GiB.
+  trace.events = {};
+  P again = out_of_memory_on_paper();
+  for (size_t i = 0; i < again.snapshot.traces[0].events.size(); ++i) {
+    AllocatorEvent event = again.snapshot.traces[0].events[i];
+    if (event.action == Action::kOom) event.address = 1024 * kMiB;
+    trace.events.append(event);
+  }
+  trace.reserve_limit = {60 * kMiB, 60 * kMiB, 60 * kMiB};
   const Analysis analysis = *analyze_snapshot(paper.snapshot, {});
   const OomExplanation& oom = analysis.devices[0].snapshot->ooms.at(0);
-  EXPECT_EQ(oom.cause, RefusalCause::kLimit);
-  EXPECT_FALSE(oom.is_reproduced);
+  EXPECT_EQ(oom.cause, RefusalCause::kFragmentation);
+  EXPECT_EQ(oom.room, (ProcessRoom{60 * kMiB, 60 * kMiB, 60 * kMiB, RoomBasis::kLimit}));
+  EXPECT_EQ(oom.left_text(), "24.0 MiB");
+  EXPECT_EQ(oom.largest_fit_bytes, 24 * kMiB);
+  EXPECT_TRUE(oom.is_reproduced) << oom.not_reproduced;
+  // PyTorch holds the whole request against a limit, though 20 MiB of pages would do.
   EXPECT_EQ(best_trial(oom), nullptr);
+  EXPECT_EQ(oom.more_bytes_needed, 8 * kMiB);
 }
 
 TEST(SnapshotOom, MoreThanEverythingFreeIsWantOfMemory) {

@@ -44,8 +44,9 @@ class Watcher {
       device_->most_fragmented_event = event;
     }
     if (next_oom_ < ooms_.size() && ooms_[next_oom_] == event) {
-      ++next_oom_;
-      device_->ooms.push_back(explain_oom(trace_, event, simulator));
+      OomExplanation oom = explain_oom(trace_, event, simulator);
+      oom.number = ++next_oom_ == ooms_.size() ? device_->oom_count - 1 : next_oom_ - 1;
+      device_->ooms.push_back(std::move(oom));
     }
     constexpr uint64_t kEventsPerReport = 1 << 16;
     if (event % kEventsPerReport == 0 && options_.on_progress) {
@@ -121,8 +122,9 @@ void name_growth(const AllocatorTrace& trace, const TraceStart& start,
   AllocatorConfig config = recorded_config(settings, replay.release);
   if (!device->variable_shapes || config.expandable_segments) return;
   config.expandable_segments = true;
+  if (!device->ooms.empty()) take_room(device->ooms.front().room, trace.device_bytes, &config);
   const WhatIfResult expandable = what_if(trace, start, config, replay.release);
-  if (expandable.gave_up_at) return;
+  if (expandable.gave_up_at || expandable.num_ooms != 0) return;
   device->variable_shapes->expandable_peak_reserved_bytes = expandable.peak_reserved_bytes;
 }
 
@@ -170,11 +172,16 @@ SnapshotDevice replay_device(const AllocatorSnapshot& snapshot, size_t index,
   device.is_replayed = true;
   device.contradiction.clear();
   device.oom_count = trace.events.count(Action::kOom);
-  std::vector<uint64_t> ooms;
+  std::vector<uint64_t> ooms;  // the last in the last place
+  uint64_t found_ooms = 0;
   for (size_t i = trace.events.next_other(0);
-       i < trace.events.size() && ooms.size() < std::min<uint64_t>(device.oom_count, kMostOoms);
+       i < trace.events.size() && found_ooms < device.oom_count;
        i = trace.events.next_other(i + 1)) {
-    if (trace.events[i].action == Action::kOom) ooms.push_back(i);
+    if (trace.events[i].action != Action::kOom) continue;
+    if (++found_ooms <= kMostOoms)
+      ooms.push_back(i);
+    else
+      ooms.back() = i;
   }
   SnapshotDevice tried, best;
   CacheGrowth tried_growth(trace), growth(trace);

@@ -59,7 +59,7 @@ struct SnapshotDevice {
   Timeline allocated, reserved;  ///< over time, or over events where has_times is false
   std::optional<VariableShapes> variable_shapes;  ///< only where is_consistent
   std::optional<IdleCache> idle_cache;            ///< likewise
-  std::vector<OomExplanation> ooms;               ///< the first kMostOoms
+  std::vector<OomExplanation> ooms;               ///< kMostOoms: the first and the last
   uint64_t oom_count = 0;
 };
 

@@ -25,8 +25,11 @@ std::string oom_fix(const OomExplanation& oom) {
   }
   if (!oom.is_reproduced || !oom.more_bytes_needed) return "";
   return "no allocator setting would have helped (" + std::to_string(oom.trials.size()) +
-         " simulated); " + format_bytes(*oom.more_bytes_needed) +
-         " more of device memory would have";
+         " simulated); " +
+         (oom.room.is_own_limit()
+              ? "a limit higher by " + format_bytes(*oom.more_bytes_needed)
+              : format_bytes(*oom.more_bytes_needed) + " more of device memory") +
+         " would have";
 }
 
 Finding oom_finding(const OomExplanation& oom, bool is_consistent) {
@@ -34,8 +37,10 @@ Finding oom_finding(const OomExplanation& oom, bool is_consistent) {
                   .severity = Severity::kCritical,
                   .bytes = oom.asked_bytes,
                   .stack = oom.stack};
+  const bool is_limited = is_consistent && oom.room.is_own_limit();
   finding.title = format_bytes(oom.asked_bytes) + " were requested with " +
-                  format_bytes(oom.device_free_bytes) + " free on the device";
+                  (is_limited ? oom.left_text() + " left below the process's own limit"
+                              : format_bytes(oom.device_free_bytes) + " free on the device");
   finding.evidence = {{"event_index", oom.event},
                       {"asked_bytes", oom.asked_bytes},
                       {"device_free_bytes", oom.device_free_bytes}};
@@ -48,14 +53,20 @@ Finding oom_finding(const OomExplanation& oom, bool is_consistent) {
       finding.title += ": more than all free memory";
       break;
     case RefusalCause::kLimit:
-      finding.title += ": the device had enough, but the process's own limit refused it";
+      finding.title += is_limited ? ": more than all that was free below it"
+                                  : ": the device had enough, but the process's own limit refused it";
   }
   finding.evidence.insert(finding.evidence.end(),
                           {{"reserved_bytes", oom.moment.figures.reserved_bytes},
                            {"active_bytes", oom.moment.figures.active_bytes},
                            {"free_inside_bytes", oom.free_inside_bytes},
+                           {"available_bytes", oom.room.bytes},
                            {"largest_free_block_bytes", oom.obstacle.largest_usable_bytes}});
   finding.fix = oom_fix(oom);
+  if (const OomTrial* trial = best_trial(oom)) {
+    finding.is_fix_simulated = true;
+    finding.evidence.push_back({"fitting_peak_reserved_bytes", trial->peak_reserved_bytes});
+  }
   return finding;
 }
 
@@ -154,6 +165,7 @@ void add_variable_shapes(const SnapshotDevice& device, std::vector<Finding>* fin
                   .stack = shapes.stack};
   finding.fix = "pad varying sizes to a few fixed ones";
   if (expandable) finding.evidence.push_back({"expandable_peak_reserved_bytes", *expandable});
+  finding.is_fix_simulated = helps;
   if (helps) {
     finding.fix +=
         ", or set expandable_segments:True: in the simulation the same requests then need " +

@@ -4,6 +4,7 @@
 
 #include "analysis/replay/settings_text.h"
 #include "base/parallel_for.h"
+#include "base/size.h"
 
 namespace gpumemprof {
 namespace {
@@ -13,25 +14,20 @@ constexpr uint64_t kLeastLargeSegment = 10 * kMiB;
 constexpr size_t kMostTrials = 12;
 
 /// The largest request that the device and the cache would have served, where segments have fixed
-/// addresses: a free block that may be used, or a new segment of what the device had free.
+/// addresses: a free block that may be used, or a new segment of what was left.
 std::optional<uint64_t> largest_fit(const OomExplanation& oom, const Simulator& simulator) {
-  if (simulator.config().expandable_segments) return std::nullopt;
+  if (simulator.config().expandable_segments || oom.room.basis == RoomBasis::kRefusals)
+    return std::nullopt;
   const bool is_large = oom.asked_bytes > kMiB;
   uint64_t new_segment = 0;
+  const uint64_t left = oom.room.least_bytes - oom.moment.figures.reserved_bytes;
   if (is_large) {
-    const uint64_t whole = oom.device_free_bytes / kDriverUnitBytes * kDriverUnitBytes;
+    const uint64_t whole = left / kDriverUnitBytes * kDriverUnitBytes;
     if (whole >= kLeastLargeSegment) new_segment = whole;
-  } else if (oom.device_free_bytes >= kDriverUnitBytes) {
+  } else if (left >= kDriverUnitBytes) {
     new_segment = kMiB;
   }
   return std::max(oom.obstacle.largest_usable_bytes, new_segment);
-}
-
-/// Free device memory that the request needs if it is served by new memory.
-uint64_t new_memory_needed(uint64_t asked_bytes, const AllocatorConfig& config) {
-  if (!config.expandable_segments) return segment_size(asked_bytes, config);
-  const uint64_t page = asked_bytes > kMiB ? config.large_segment_bytes : kDriverUnitBytes;
-  return asked_bytes > kUnlimited - page ? kUnlimited : (asked_bytes + page - 1) / page * page;
 }
 
 /// The first event that fails, up to and with `last`; all figures are those of that part.
@@ -51,7 +47,7 @@ std::optional<OomTrial> try_one(const AllocatorTrace& trace, const std::string& 
   OomTrial trial{.settings = settings};
   Result<AllocatorConfig> config = parse_settings(settings, release);
   if (!config) return std::nullopt;  // candidates are parsed before they are offered
-  config->capacity_bytes = oom.device_bytes;
+  take_room(oom.room, trace.device_bytes, &*config);
   const WhatIfResult result = simulate_until(trace, *config, release, oom.event);
   if (result.gave_up_at) return std::nullopt;
   trial.fits = fits(result);
@@ -60,14 +56,15 @@ std::optional<OomTrial> try_one(const AllocatorTrace& trace, const std::string& 
   return trial;
 }
 
-/// The least multiple of the driver's unit, beyond the device's size, with which nothing fails.
+/// The least multiple of the driver's unit, beyond the room, with which nothing fails.
 std::optional<uint64_t> find_more_bytes(const AllocatorTrace& trace,
                                         const AllocatorConfig& recorded, const Release& release,
                                         const OomExplanation& oom) {
   bool gave_up = false;
   const auto does = [&](uint64_t units) {
     AllocatorConfig config = recorded;
-    config.capacity_bytes = oom.device_bytes + units * kDriverUnitBytes;
+    take_room(oom.room, trace.device_bytes, &config);
+    *config.capacity_bytes += units * kDriverUnitBytes;
     const WhatIfResult result = simulate_until(trace, config, release, oom.event);
     gave_up |= result.gave_up_at.has_value();
     return fits(result);
@@ -90,6 +87,14 @@ const char* oom_cause_name(RefusalCause cause) {
   return cause == RefusalCause::kFragmentation ? "fragmentation" : "want_of_memory";
 }
 
+std::string OomExplanation::left_text() const {
+  const uint64_t reserved = moment.figures.reserved_bytes;
+  std::string text = format_bytes(room.least_bytes - reserved);
+  if (const std::string most = format_bytes(room.most_bytes - reserved); most != text)
+    text += " to " + most;
+  return text;
+}
+
 OomExplanation explain_oom(const AllocatorTrace& trace, uint64_t index,
                            const Simulator& simulator) {
   const AllocatorEvent event = trace.events[index];
@@ -105,20 +110,22 @@ OomExplanation explain_oom(const AllocatorTrace& trace, uint64_t index,
                                       .pool = event.pool,
                                       .stack = event.stack});
   const MemoryFigures& figures = oom.moment.figures;
-  oom.device_bytes =
-      figures.reserved_bytes + std::min(event.address, kUnlimited - figures.reserved_bytes);
+  oom.room = room_at_refusal(trace, index, simulator);
   oom.free_inside_bytes = figures.reserved_bytes - figures.active_bytes;
-  if (trace.device_bytes >= oom.device_bytes && trace.device_bytes != 0) {
-    oom.held_by_others_bytes = trace.device_bytes - oom.device_bytes;
-  }
-  const uint64_t all_free = oom.device_bytes - figures.active_bytes;
-  if (oom.device_free_bytes >= new_memory_needed(oom.asked_bytes, simulator.config())) {
-    oom.cause = RefusalCause::kLimit;
-  } else if (oom.asked_bytes > all_free) {
-    oom.cause = RefusalCause::kWantOfMemory;
-    oom.missing_bytes = oom.asked_bytes - all_free;
-  } else {
+  const uint64_t seen =
+      figures.reserved_bytes + std::min(event.address, kUnlimited - figures.reserved_bytes);
+  if (trace.device_bytes >= seen && trace.device_bytes != 0)
+    oom.held_by_others_bytes = trace.device_bytes - seen;
+  const uint64_t all_free = oom.room.bytes - figures.active_bytes;
+  const bool had_device =
+      oom.device_free_bytes >= new_memory_needed(oom.asked_bytes, simulator.config());
+  if (oom.room.basis == RoomBasis::kDevice && had_device) {
+    oom.cause = RefusalCause::kLimit;  // one of which nothing is known
+  } else if (oom.asked_bytes <= all_free) {
     oom.cause = RefusalCause::kFragmentation;
+  } else {
+    oom.cause = had_device ? RefusalCause::kLimit : RefusalCause::kWantOfMemory;
+    if (oom.room.basis != RoomBasis::kRefusals) oom.missing_bytes = oom.asked_bytes - all_free;
   }
   oom.largest_fit_bytes = largest_fit(oom, simulator);
   return oom;
@@ -127,7 +134,7 @@ OomExplanation explain_oom(const AllocatorTrace& trace, uint64_t index,
 void try_settings(const AllocatorTrace& trace, const RecordedSettings& settings,
                   const Release& release, unsigned threads, OomExplanation* oom) {
   AllocatorConfig recorded = recorded_config(settings, release);
-  recorded.capacity_bytes = oom->device_bytes;
+  take_room(oom->room, trace.device_bytes, &recorded);
   const WhatIfResult again = simulate_until(trace, recorded, release, oom->event);
   oom->is_reproduced = again.first_oom_event_index == oom->event;
   if (again.gave_up_at) {
@@ -143,11 +150,15 @@ void try_settings(const AllocatorTrace& trace, const RecordedSettings& settings,
   }
   if (!oom->is_reproduced) return;
   const std::vector<std::string> candidates =
-      candidate_settings(trace, settings, release, {.has_capacity = true, .most = kMostTrials});
+      candidate_settings(trace, settings, release,
+                         {.has_capacity = true,
+                          .has_limit = oom->room.is_own_limit(),
+                          .most = kMostTrials});
   std::vector<std::optional<OomTrial>> trials(candidates.size());
   // One more piece of work than candidates: the search for the missing bytes, which takes longest.
   parallel_for(candidates.size() + 1, threads, [&](size_t i) {
     if (i == 0) {
+      if (oom->room.basis == RoomBasis::kRefusals) return;  // more than what is not known
       oom->more_bytes_needed = find_more_bytes(trace, recorded, release, *oom);
     } else {
       trials[i - 1] = try_one(trace, candidates[i - 1], release, *oom);

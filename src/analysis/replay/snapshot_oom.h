@@ -7,19 +7,21 @@
 #include <vector>
 
 #include "allocator/layout.h"
+#include "allocator/process_room.h"
 #include "allocator/replay.h"
 #include "analysis/replay/allocator_moment.h"
 #include "trace/allocator_trace.h"
 
 namespace gpumemprof {
 
-/// How many out-of-memory events of a device are explained; the rest are counted.
+/// How many out-of-memory events of a device are explained: the first ones and the last. The rest
+/// are counted.
 inline constexpr size_t kMostOoms = 4;
 
 enum class RefusalCause : uint8_t {
   kWantOfMemory,   ///< all free memory in one piece would not have been enough
   kFragmentation,  ///< it would have been, but it was in pieces
-  kLimit,          ///< the device alone had enough free: a limit of the process refused it
+  kLimit,          ///< as kWantOfMemory, but the device had enough: the process's own limit refused it
 };
 const char* oom_cause_name(RefusalCause cause);  ///< "want_of_memory", "fragmentation", "limit"
 
@@ -32,20 +34,21 @@ struct OomTrial {
 };
 
 struct OomExplanation {
-  uint64_t event = 0;  ///< index in the device's trace
+  uint64_t event = 0;   ///< index in the device's trace
+  uint64_t number = 0;  ///< of the device's refusals, from 0
   std::optional<int64_t> time_us;
   uint32_t stack = 0;
   uint64_t asked_bytes = 0;        ///< rounded, as the event has it
   uint64_t device_free_bytes = 0;  ///< what the device had free, as the event has it
   AllocatorMoment moment;          ///< the replay right after it
   Obstacle obstacle;
-  /// reserved + device_free: the most that this process could have had of the device then.
-  uint64_t device_bytes = 0;
+  ProcessRoom room;  ///< the most that this process could have had of the device then
   /// Of the device, in other processes or CUDA's own; absent where the device's size is not known.
   std::optional<uint64_t> held_by_others_bytes;
   uint64_t free_inside_bytes = 0;  ///< reserved and not in use, in pieces
   RefusalCause cause = RefusalCause::kWantOfMemory;
-  uint64_t missing_bytes = 0;  ///< kWantOfMemory: asked − everything that was free
+  /// Not kFragmentation: asked − everything that was free; 0 where the limit is not known.
+  uint64_t missing_bytes = 0;
   /// The largest request that would have been served; not known with expandable segments.
   std::optional<uint64_t> largest_fit_bytes;
   /// Whether the simulation runs out at the same event under the recorded settings; the trials and
@@ -53,16 +56,20 @@ struct OomExplanation {
   bool is_reproduced = false;
   std::string not_reproduced;  ///< why
   std::vector<OomTrial> trials;
-  /// With this much more device memory it would have fitted under the recorded settings; in 2 MiB
-  /// steps.
+  /// With this much more device memory, or this much higher a limit, it would have fitted under the
+  /// recorded settings; in 2 MiB steps.
   std::optional<uint64_t> more_bytes_needed;
+
+  /// What it could still have reserved: "24.0 MiB", or "906 MiB to 916 MiB" where a limit is not
+  /// known to the byte.
+  std::string left_text() const;
 };
 
 /// Facts of the moment itself; try_settings() adds the trials.
 OomExplanation explain_oom(const AllocatorTrace& trace, uint64_t event, const Simulator& simulator);
 
-/// Simulates the trace up to the event under other settings on a device of `device_bytes`, with up
-/// to `threads` threads: about ten to twenty-five runs over the events.
+/// Simulates the trace up to the event under other settings with the same room, with up to `threads`
+/// threads: about ten to twenty-five runs over the events.
 void try_settings(const AllocatorTrace& trace, const RecordedSettings& settings,
                   const Release& release, unsigned threads, OomExplanation* oom);
 

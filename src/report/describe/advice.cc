@@ -13,12 +13,17 @@ std::string saving_words(const Advice& one) {
   std::string text;
   if (one.basis == SavingBasis::kAtStake)
     text = "Upper bound; not simulated";
+  else if (one.makes_fit)
+    text = fmt::format("Makes it fit: with this the refused {} are served, simulated on the "
+                       "recorded trace",
+                       format_bytes(one.bytes));
   else if (was_measured_for_nothing(one))
     text = fmt::format("Saves nothing: the peak was {}, and {} in a run with the change", peak,
                        format_bytes(one.changed_peak_bytes));
   else
     text =
-        fmt::format("{} of the {} peak, {}", format_bytes(one.bytes), peak,
+        fmt::format("{} of the {} {}, {}", format_bytes(one.bytes), peak,
+                    one.is_of_reserved ? "reserved at most" : "peak",
                     one.basis == SavingBasis::kMeasured ? "measured in a second run with the change"
                                                         : "simulated on the recorded trace");
   if (one.step_ns && one.changed_step_ns)

@@ -59,13 +59,12 @@ Table pool_sums(const PoolPicture& picture) {
 std::vector<Section> refusal_sections(const Subject& subject, const DeviceAnalysis& device) {
   std::vector<Section> out;
   if (!device.snapshot) return out;
-  uint64_t number = 0;
   for (const OomExplanation& oom : device.snapshot->ooms) {
     Section section{"Out of memory on " + memory_name(device, subject.tables)};
     section.evidence = EvidencePlace{.view = EvidencePlace::View::kAddressSpace,
                                      .when = EvidencePlace::When::kRefusal,
                                      .device = device.device,
-                                     .number = number++};
+                                     .number = oom.number};
     List list;
     for (std::string& text :
          oom_details(oom, *device.snapshot, subject.tables, subject.options.working_folder))

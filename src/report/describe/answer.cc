@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "analysis/leaks/leak_names.h"
+#include "analysis/replay/told_refusals.h"
 #include "base/duration.h"
 #include "base/size.h"
 #include "report/describe/end_words.h"
@@ -20,21 +21,27 @@ namespace {
 
 constexpr size_t kAnswerLines = 3;
 
-/// An out-of-memory error comes before everything else.
-void add_first_refusal(const Analysis& analysis, const Tables& tables, Section* out) {
+/// An out-of-memory error comes before everything else. One that ended the program is told by its
+/// dump, where there is one.
+void add_first_refusal(const Subject& subject, Section* out) {
+  const Analysis& analysis = subject.analysis;
+  if (std::ranges::any_of(analysis.ends.refused, [&](const RefusedRequest& one) {
+        return explanation_of(one, analysis) != nullptr;
+      }))
+    return;
   for (const DeviceAnalysis& device : analysis.devices) {
     if (!device.snapshot || device.snapshot->ooms.empty()) continue;
     const OomExplanation& oom = device.snapshot->ooms.front();
-    const std::string name = memory_name(device, tables);
     // Of a snapshot it is not known what came of it.
     const bool was_caught = device.snapshot->is_recorded && analysis.ends.failure.empty();
-    out->add(Sentence{oom_sentence(oom, *device.snapshot, name) +
-                          (was_caught ? ". The program went on." : "."),
-                      was_caught ? Tone::kWarning : Tone::kBad});
-    if (const OomTrial* best = best_trial(oom)) {
-      out->add(
-          Sentence{"It would have fitted with " + best->settings + " (simulated).", Tone::kStrong});
-    }
+    const uint32_t node = headline_node(subject.tables, oom.stack);
+    out->add(Sentence{
+        refusal_sentence(oom, *device.snapshot, memory_name(device, subject.tables),
+                         node == 0 ? "" : subject.line_text(node)) +
+            (was_caught ? " The program went on." : ""),
+        was_caught ? Tone::kWarning : Tone::kBad});
+    if (std::string remedy = what_would_have_fitted(oom); !remedy.empty())
+      out->add(Sentence{std::move(remedy), Tone::kStrong});
     return;
   }
 }
@@ -134,10 +141,10 @@ Section peak_section(const Subject& subject, std::string_view nothing) {
     for (const std::string& text : rank_failures(*analysis.ranks))
       out.add(Sentence{text, Tone::kBad});
   }
-  for (const std::string& text :
-       end_sentences(ends_without_ranks(analysis), subject.options.working_folder))
-    out.add(Sentence{text, Tone::kBad});
-  add_first_refusal(analysis, tables, &out);
+  for (Sentence& said :
+       end_sentences(ends_without_ranks(analysis), &analysis, subject.options.working_folder))
+    out.add(std::move(said));
+  add_first_refusal(subject, &out);
   const DeviceAnalysis* device = main_device(analysis, tables);
   if (!device) {
     out.add(Sentence{std::string(nothing), Tone::kHeadline});

@@ -3,9 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ranges>
 
+#include "analysis/oom_message/oom_verdict.h"
+#include "analysis/replay/told_refusals.h"
 #include "base/size.h"
 #include "report/describe/sections.h"
+#include "report/describe/snapshot_words.h"
 #include "report/words.h"
 #include "trace/own_code.h"
 
@@ -63,6 +67,21 @@ std::string what_fitted(const RefusedRequest& refused) {
   return "";
 }
 
+/// " Below its own limit the process may take … Fragmentation: …", by the message of PyTorch's CUDA
+/// allocator alone; empty where that does not tell.
+std::string why_by_message(const RefusedRequest& refused) {
+  if (refused.device == "cpu") return "";
+  OomScanner scanner;
+  scanner.feed(refused.message);
+  const OomLog log = scanner.finish();
+  if (log.messages.empty() || log.messages[0].framework != "pytorch") return "";
+  const OomVerdict verdict = explain_oom(log.messages[0], log.expandable_segments_on);
+  if (verdict.cause == OomCause::kCannotTell) return "";
+  std::string text;
+  if (!verdict.reasons.empty()) text += ' ' + printable(verdict.reasons.front());
+  return text + ' ' + printable(verdict.summary);
+}
+
 std::string name_of(const UnfinishedProcess& one) {
   if (one.rank) return fmt::format("rank {} (process {})", *one.rank, one.pid);
   return process_label({.pid = one.pid, .command = one.command});
@@ -93,19 +112,45 @@ std::string unfinished_sentence(const std::vector<UnfinishedProcess>& all) {
 
 }  // namespace
 
-std::string refusal_sentence(const RefusedRequest& refused, std::string_view working_folder) {
+std::string refusal_sentence(const RefusedRequest& refused, const OomExplanation* explained,
+                             std::string_view working_folder) {
   std::string text = "Out of memory: ";
-  text +=
-      refused.requested ? size_text(*refused.requested) + " were refused" : "a request was refused";
+  if (refused.told)
+    text += format_bytes(refused.told->size_bytes) + " were refused";
+  else if (refused.requested)
+    text += size_text(*refused.requested) + " were refused";
+  else
+    text += "a request was refused";
   if (const std::string_view at = headline(refused.stack); !at.empty())
     text += " at " + shown(at, working_folder);
-  if (refused.live_bytes) {
-    text += fmt::format(", with {} live on {}", format_bytes(*refused.live_bytes),
-                        printable(refused.device));
+  std::string live, when;
+  if (explained)
+    live = format_bytes(explained->moment.figures.active_bytes);
+  else if (refused.told)
+    live = format_bytes(refused.told->live_bytes);
+  else if (refused.allocated)
+    live = size_text(*refused.allocated);
+  else if (refused.live_bytes)
+    live = format_bytes(*refused.live_bytes), when = " just after it";
+  if (!live.empty()) {
+    text += fmt::format(", with {} live on {}{}", live, printable(refused.device), when);
   } else if (!refused.device.empty()) {
     text += " on " + printable(refused.device);
   }
-  return text + '.' + what_fitted(refused);
+  text += '.' + what_fitted(refused);
+  return text + (explained ? ' ' + why_refused(*explained) : why_by_message(refused));
+}
+
+std::string refusal_sentence(const OomExplanation& oom, const SnapshotDevice& device,
+                             std::string_view device_name, std::string_view place) {
+  std::string text = fmt::format("Out of memory: {} were refused", format_bytes(oom.asked_bytes));
+  if (!place.empty()) text += fmt::format(" at {}", place);
+  if (!device.is_consistent)
+    return text + fmt::format(" on {}, which had {} left.", device_name,
+                              format_bytes(oom.device_free_bytes));
+  return text + fmt::format(", with {} live on {}. {}",
+                            format_bytes(oom.moment.figures.active_bytes), device_name,
+                            why_refused(oom));
 }
 
 Document describe_refusal(const RefusedRequest& refused, std::string_view working_folder,
@@ -129,7 +174,7 @@ Document describe_refusal(const RefusedRequest& refused, std::string_view workin
                      {.text = line.first, .is_code = true});
   });
   Section answer;
-  answer.add(Sentence{refusal_sentence(refused, working_folder), Tone::kHeadline});
+  answer.add(Sentence{refusal_sentence(refused, nullptr, working_folder), Tone::kHeadline});
   answer.add(std::move(table));
   if (!refused.live_bytes) answer.add(Sentence{"Holders unknown: the process was not recorded."});
   answer.add(Sentence{refused.message, Tone::kPlain, "The error"});
@@ -138,14 +183,19 @@ Document describe_refusal(const RefusedRequest& refused, std::string_view workin
   return out;
 }
 
-std::vector<std::string> end_sentences(const ProgramEnds& ends, std::string_view working_folder) {
-  std::vector<std::string> lines;
-  for (const RefusedRequest& one : ends.refused) {
-    if (lines.size() < kMostRefusalsTold) lines.push_back(refusal_sentence(one, working_folder));
+std::vector<Sentence> end_sentences(const ProgramEnds& ends, const Analysis* analysis,
+                                    std::string_view working_folder) {
+  std::vector<Sentence> lines;
+  for (const RefusedRequest& one : ends.refused | std::views::take(kMostRefusalsTold)) {
+    const OomExplanation* explained = analysis ? explanation_of(one, *analysis) : nullptr;
+    lines.push_back({refusal_sentence(one, explained, working_folder), Tone::kBad});
+    std::string remedy = explained ? what_would_have_fitted(*explained) : "";
+    if (!remedy.empty()) lines.push_back({std::move(remedy), Tone::kStrong});
   }
   if (ends.refused.size() > kMostRefusalsTold) {
-    lines.push_back(fmt::format("Out of memory in {} more processes or calls.",
-                                ends.refused.size() - kMostRefusalsTold));
+    lines.push_back({fmt::format("Out of memory in {} more processes or calls.",
+                                 ends.refused.size() - kMostRefusalsTold),
+                     Tone::kBad});
   }
   if (!lines.empty()) return lines;
   for (const ProgramEnd& run : ends.runs) {
@@ -167,14 +217,15 @@ std::vector<std::string> end_sentences(const ProgramEnds& ends, std::string_view
                      : fmt::format("The program ended with exit code {}.", *run.exit_code);
       line += others_killed(run);
     }
-    if (!line.empty()) lines.push_back(std::move(line));
+    if (!line.empty()) lines.push_back({std::move(line), Tone::kBad});
   }
   if (lines.size() > kMostRefusalsTold) {
     const size_t more = lines.size() - kMostRefusalsTold;
     lines.resize(kMostRefusalsTold);
-    lines.push_back(fmt::format("{} more programs did not end with 0.", more));
+    lines.push_back({fmt::format("{} more programs did not end with 0.", more), Tone::kBad});
   }
-  if (!ends.unfinished.empty()) lines.push_back(unfinished_sentence(ends.unfinished));
+  if (!ends.unfinished.empty())
+    lines.push_back({unfinished_sentence(ends.unfinished), Tone::kBad});
   return lines;
 }
 

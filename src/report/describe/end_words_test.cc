@@ -13,23 +13,29 @@ RefusedRequest refused_on_cpu(uint64_t asked) {
           .live_bytes = 10 * kMiB};
 }
 
+std::vector<std::string> texts_of(const ProgramEnds& ends) {
+  std::vector<std::string> out;
+  for (const Sentence& said : end_sentences(ends, nullptr, "")) out.push_back(said.text);
+  return out;
+}
+
 TEST(EndWords, WhatWasLeftOfTheAddressSpaceWouldHaveFitted) {
   RefusedRequest one = refused_on_cpu(256 * kMiB);
   one.address_space_limit_bytes = 3072 * kMiB;
   one.address_space_bytes = 2972 * kMiB;
-  EXPECT_EQ(refusal_sentence(one, ""),
-            "Out of memory: 256 MiB were refused, with 10.0 MiB live on cpu. 100 MiB would have "
+  EXPECT_EQ(refusal_sentence(one, nullptr, ""),
+            "Out of memory: 256 MiB were refused, with 10.0 MiB live on cpu just after it. 100 MiB would have "
             "fitted: the process had mapped 2.90 GiB of 3.00 GiB (ulimit -v).");
 }
 
 TEST(EndWords, TheKernelsKillNamesTheCgroupsLimitOrTheHost) {
   ProgramEnds ends;
   ends.runs = {{.signal = "SIGKILL", .kernel_kills = 1, .kills_are_of_cgroup = true}};
-  EXPECT_EQ(end_sentences(ends, ""),
+  EXPECT_EQ(texts_of(ends),
             std::vector<std::string>{
                 "The kernel's OOM killer ended the program: the host ran out of memory."});
   ends.runs[0].memory_limit_bytes = 700 * kMiB;
-  EXPECT_EQ(end_sentences(ends, ""),
+  EXPECT_EQ(texts_of(ends),
             std::vector<std::string>{
                 "The kernel's OOM killer ended the program: its cgroup may use 700 MiB."});
 }
@@ -38,35 +44,61 @@ TEST(EndWords, ALimitThatIsNearIsToldAndOneThatIsFarIsNot) {
   RefusedRequest one = refused_on_cpu(256 * kMiB);
   one.address_space_limit_bytes = 3072 * kMiB;
   one.address_space_bytes = 2560 * kMiB;
-  EXPECT_EQ(refusal_sentence(one, ""),
-            "Out of memory: 256 MiB were refused, with 10.0 MiB live on cpu. The process may map "
+  EXPECT_EQ(refusal_sentence(one, nullptr, ""),
+            "Out of memory: 256 MiB were refused, with 10.0 MiB live on cpu just after it. The process may map "
             "3.00 GiB (ulimit -v); 2.50 GiB were mapped just after.");
   one.address_space_bytes = 1024 * kMiB;
-  EXPECT_EQ(refusal_sentence(one, ""),
-            "Out of memory: 256 MiB were refused, with 10.0 MiB live on cpu.");
+  EXPECT_EQ(refusal_sentence(one, nullptr, ""),
+            "Out of memory: 256 MiB were refused, with 10.0 MiB live on cpu just after it.");
 }
 
 TEST(EndWords, WhatTheHostHadFreeWouldHaveFitted) {
   RefusedRequest one = refused_on_cpu(256 * kMiB);
   one.host_free_bytes = 64 * kMiB;
-  EXPECT_EQ(refusal_sentence(one, ""),
-            "Out of memory: 256 MiB were refused, with 10.0 MiB live on cpu. At most 64.0 MiB "
+  EXPECT_EQ(refusal_sentence(one, nullptr, ""),
+            "Out of memory: 256 MiB were refused, with 10.0 MiB live on cpu just after it. At most 64.0 MiB "
             "would have fitted: the host had no more free.");
+}
+
+TEST(EndWords, WhatWasLiveIsThatOfTheEventElseOfTheMessageElseOfLater) {
+  RefusedRequest one = refused_on_cpu(256 * kMiB);
+  one.device = "cuda:0";
+  one.allocated = parse_printed_size("6.32 GiB");
+  EXPECT_EQ(refusal_sentence(one, nullptr, ""),
+            "Out of memory: 256 MiB were refused, with 6.32 GiB live on cuda:0.");
+  one.told = {.size_bytes = 255 * kMiB, .live_bytes = 6400 * kMiB};
+  EXPECT_EQ(refusal_sentence(one, nullptr, ""),
+            "Out of memory: 255 MiB were refused, with 6.25 GiB live on cuda:0.");
+}
+
+TEST(EndWords, TheMessageSaysWhyWhereNothingWasReplayed) {
+  RefusedRequest one = refused_on_cpu(884 * kMiB);
+  one.device = "cuda:0";
+  one.message =
+      "CUDA out of memory. Tried to allocate 884.00 MiB. GPU 0 has a total capacity of 139.00 GiB "
+      "of which 133.93 GiB is free. 5.86 GiB allowed; Of the allocated memory 4.30 GiB is "
+      "allocated by PyTorch, and 793.88 MiB is reserved by PyTorch but unallocated.";
+  // 5.855 to 5.865 GiB allowed, of which 4.295 to 4.305 GiB and 793.88 MiB are reserved.
+  EXPECT_EQ(refusal_sentence(one, nullptr, ""),
+            "Out of memory: 884 MiB were refused, with 10.0 MiB live on cuda:0 just after it. Below "
+            "its own limit the process may take 793 MiB to 814 MiB more (5.86 GiB allowed - 5.07 "
+            "GiB to 5.08 GiB reserved). Fragmentation: it would fit if PyTorch's free pieces went "
+            "back to the driver.");
 }
 
 TEST(EndWords, NothingIsSaidOfTheHostWhereADeviceRefused) {
   RefusedRequest one = refused_on_cpu(256 * kMiB);
   one.device = "cuda:0";
   one.host_free_bytes = 64 * kMiB;
-  EXPECT_EQ(refusal_sentence(one, ""),
-            "Out of memory: 256 MiB were refused, with 10.0 MiB live on cuda:0.");
+  EXPECT_EQ(refusal_sentence(one, nullptr, ""),
+            "Out of memory: 256 MiB were refused, with 10.0 MiB live on cuda:0 just after it.");
 }
 
 TEST(EndWords, ALaunchersExitCodeIsFollowedByItsProcessesThatDidNotExit) {
   ProgramEnds ends;
   ends.runs = {{.exit_code = 1}};
   ends.unfinished = {{.pid = 41, .rank = 0}};
-  const auto last = [&] { return end_sentences(ends, "").back(); };
+  const auto last = [&] { return texts_of(ends).back(); };
   EXPECT_EQ(last(), "Rank 0 (process 41) was killed or still runs.");
   ends.unfinished.push_back({.pid = 42, .command = "python a.py"});
   EXPECT_EQ(last(), "Rank 0 (process 41) and process 42 (python a.py) were killed or still run.");

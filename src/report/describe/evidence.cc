@@ -25,7 +25,7 @@ std::optional<uint64_t> refusal_of(const Finding& finding, const DeviceAnalysis&
     return figure(finding, "event_index") == oom.event;
   });
   if (own == all.end()) return std::nullopt;
-  return static_cast<uint64_t>(own - all.begin());
+  return own->number;
 }
 
 EvidencePlace event_of(const DeviceAnalysis& device, std::optional<uint64_t> event) {

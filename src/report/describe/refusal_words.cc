@@ -13,29 +13,20 @@
 namespace gpumemprof {
 namespace {
 
-bool is_told_by(const RefusedRequest& dump, const Refusal& one, uint64_t pid) {
-  if (dump.pid != 0 && dump.pid != pid) return false;
-  return dump.requested && one.size_bytes >= dump.requested->least_bytes &&
-         one.size_bytes <= dump.requested->most_bytes;
-}
-
 bool is_explained(const DeviceAnalysis& device) {
   return device.snapshot && !device.snapshot->ooms.empty();
 }
 
 }  // namespace
 
-std::vector<Refusal> caught_refusals(const Analysis& analysis, const Tables& tables,
-                                     const DeviceAnalysis& device) {
+std::vector<Refusal> caught_refusals(const Analysis& analysis, const DeviceAnalysis& device) {
   std::vector<Refusal> out = device.refusals;
-  const auto pid = process_at(tables, device_at(tables, device.device).process).pid;
-  for (const RefusedRequest& dump : analysis.ends.refused) {
-    // What was not caught came last.
-    const auto told = std::find_if(out.rbegin(), out.rend(), [&](const Refusal& one) {
-      return is_told_by(dump, one, static_cast<uint64_t>(pid));
+  std::erase_if(out, [&](const Refusal& one) {
+    return std::ranges::any_of(analysis.ends.refused, [&](const RefusedRequest& refused) {
+      return refused.told && refused.told->device == device.device &&
+             refused.told->number == one.number;
     });
-    if (told != out.rend()) out.erase(std::next(told).base());
-  }
+  });
   return out;
 }
 
@@ -52,7 +43,7 @@ std::vector<std::string> caught_refusal_sentences(const Analysis& analysis, cons
   std::vector<std::string> out;
   for (const DeviceAnalysis& device : analysis.devices) {
     if (is_explained(device)) continue;
-    const std::vector<Refusal> caught = caught_refusals(analysis, tables, device);
+    const std::vector<Refusal> caught = caught_refusals(analysis, device);
     if (caught.empty()) continue;
     const Refusal& largest = *std::ranges::max_element(caught, {}, &Refusal::size_bytes);
     const uint64_t more = action_count(device.figures, Action::kOom) - device.refusals.size();

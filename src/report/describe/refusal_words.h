@@ -11,8 +11,7 @@
 namespace gpumemprof {
 
 /// Of a device those refusals that no dump of an uncaught error tells of, in their order.
-std::vector<Refusal> caught_refusals(const Analysis& analysis, const Tables& tables,
-                                     const DeviceAnalysis& device);
+std::vector<Refusal> caught_refusals(const Analysis& analysis, const DeviceAnalysis& device);
 
 /// It allocated afterwards, or its run ended with 0. False as well where neither is known.
 bool went_on_after(const Refusal& refusal, const Analysis& analysis, const Tables& tables,

@@ -14,15 +14,24 @@ namespace {
 constexpr size_t kHoldersOfOom = 5;
 
 std::string cause_text(const OomExplanation& oom) {
-  if (oom.cause == RefusalCause::kWantOfMemory) {
-    return fmt::format("not enough memory: {} more than everything that was free",
-                       format_bytes(oom.missing_bytes));
+  switch (oom.cause) {
+    case RefusalCause::kWantOfMemory:
+      return fmt::format("not enough memory: {} more than everything that was free",
+                         format_bytes(oom.missing_bytes));
+    case RefusalCause::kFragmentation:
+      return "fragmentation: enough was free in all, but in pieces";
+    case RefusalCause::kLimit:
+      break;
   }
-  if (oom.cause == RefusalCause::kLimit) {
-    return "a limit of the process, such as set_per_process_memory_fraction(): the device had "
-           "enough";
-  }
-  return "fragmentation: enough was free in all, but in pieces";
+  std::string text = "a limit of the process";
+  if (oom.room.is_own_limit())
+    text = "the process's own limit";
+  else
+    text += ", such as set_per_process_memory_fraction()";
+  if (oom.missing_bytes != 0)
+    text += fmt::format(": {} more than everything that was free below it",
+                        format_bytes(oom.missing_bytes));
+  return text + "; the device had enough";
 }
 
 std::string trials_text(const OomExplanation& oom) {
@@ -31,26 +40,82 @@ std::string trials_text(const OomExplanation& oom) {
            (oom.not_reproduced.empty() ? std::string("nothing was tried") : oom.not_reproduced) +
            ".";
   }
+  const std::string within = oom.room.basis == RoomBasis::kDevice
+                                 ? ""
+                                 : fmt::format(" within {}", format_bytes(oom.room.bytes));
   if (const OomTrial* best = best_trial(oom)) {
     return fmt::format(
-        "Smallest change that would have fitted (simulated, {} tried): {}, with {} "
+        "Smallest change that would have fitted{} (simulated, {} tried): {}, with {} "
         "reserved at most.",
-        format_plural(oom.trials.size(), "setting"), printable(best->settings),
+        within, format_plural(oom.trials.size(), "setting"), printable(best->settings),
         format_bytes(best->peak_reserved_bytes));
   }
-  return fmt::format("None of {} that were simulated would have fitted.",
-                     format_plural(oom.trials.size(), "setting"));
+  return fmt::format("None of {} that were simulated would have fitted{}.",
+                     format_plural(oom.trials.size(), "setting"), within);
+}
+
+/// What it could have had, and of what.
+std::string room_words(const OomExplanation& oom) {
+  const std::string reserved = format_bytes(oom.moment.figures.reserved_bytes);
+  const std::string free = format_bytes(oom.device_free_bytes);
+  const std::string others = oom.held_by_others_bytes
+                                 ? format_bytes(*oom.held_by_others_bytes) +
+                                       " were used by other processes or by CUDA itself."
+                                 : "A snapshot does not say how much other processes used.";
+  if (oom.room.is_own_limit()) {
+    return fmt::format("The process had reserved {} and could reserve {} more below {}. The "
+                       "device had {} free. {}",
+                       reserved, oom.left_text(), limit_words(oom.room), free, others);
+  }
+  if (oom.cause == RefusalCause::kLimit) {
+    return fmt::format("The process had reserved {}, and the device had {} free; how much of it "
+                       "the process could have is not known. {}",
+                       reserved, free, others);
+  }
+  return fmt::format("{} of the device were available to this process: {} reserved and {} free. {}",
+                     format_bytes(oom.room.bytes), reserved, free, others);
 }
 
 }  // namespace
 
-std::string oom_sentence(const OomExplanation& oom, const SnapshotDevice& device,
-                         std::string_view device_name) {
-  std::string text =
-      fmt::format("Out of memory on {}: {} requested, {} free on the device", device_name,
-                  format_bytes(oom.asked_bytes), format_bytes(oom.device_free_bytes));
-  if (device.is_consistent) text += "; " + cause_text(oom);
-  return text;
+std::string limit_words(const ProcessRoom& room) {
+  if (room.basis == RoomBasis::kRefusals)
+    return fmt::format("its own limit (between {} and {})", format_bytes(room.least_bytes),
+                       format_bytes(room.most_bytes));
+  return fmt::format("its own limit of {}{}", format_bytes(room.bytes),
+                     room.basis == RoomBasis::kRounded ? " (as the error rounds it)" : "");
+}
+
+std::string why_refused(const OomExplanation& oom) {
+  const bool is_unknown = !oom.room.is_own_limit() && oom.cause == RefusalCause::kLimit;
+  std::string text = oom.room.is_own_limit()
+                         ? fmt::format("{} left {}", capitalized(limit_words(oom.room)),
+                                       oom.left_text())
+                         : "The device had " + format_bytes(oom.device_free_bytes) + " left";
+  if (oom.free_inside_bytes != 0 && !is_unknown) {
+    text += fmt::format(", and {} were free in its segments, the largest piece for it {}",
+                        format_bytes(oom.free_inside_bytes),
+                        format_bytes(oom.obstacle.largest_usable_bytes));
+  }
+  if (is_unknown) return text + ", so a limit of the process refused it.";
+  if (oom.cause == RefusalCause::kFragmentation) return text + ": fragmentation.";
+  if (oom.missing_bytes != 0) text += ": " + format_bytes(oom.missing_bytes) + " too little";
+  if (oom.cause == RefusalCause::kLimit)
+    text += fmt::format("; the device had {} free", format_bytes(oom.device_free_bytes));
+  return text + '.';
+}
+
+std::string what_would_have_fitted(const OomExplanation& oom) {
+  if (const OomTrial* best = best_trial(oom)) {
+    return fmt::format("It would have fitted with {} (simulated): {} reserved at most.",
+                       printable(best->settings), format_bytes(best->peak_reserved_bytes));
+  }
+  if (!oom.is_reproduced || !oom.more_bytes_needed) return "";
+  return fmt::format("No allocator setting would have helped ({} simulated); {} would have.",
+                     oom.trials.size(),
+                     oom.room.is_own_limit()
+                         ? "a limit higher by " + format_bytes(*oom.more_bytes_needed)
+                         : format_bytes(*oom.more_bytes_needed) + " more of device memory");
 }
 
 std::vector<std::string> oom_details(const OomExplanation& oom, const SnapshotDevice& device,
@@ -64,31 +129,24 @@ std::vector<std::string> oom_details(const OomExplanation& oom, const SnapshotDe
     return out;
   }
   const MemoryFigures& figures = oom.moment.figures;
-  const std::string others = oom.held_by_others_bytes
-                                 ? format_bytes(*oom.held_by_others_bytes) +
-                                       " were used by other processes or by CUDA itself."
-                                 : "A snapshot does not say how much other processes used.";
-  out.push_back(
-      fmt::format("{} of the device were available to this process: {} reserved and {} free. {}",
-                  format_bytes(oom.device_bytes), format_bytes(figures.reserved_bytes),
-                  format_bytes(oom.device_free_bytes), others));
+  out.push_back(room_words(oom));
   out.push_back(fmt::format(
       "Of the reserved, {} were in use and {} free inside, {} of them in the pool and stream of "
       "this request; its largest free block was {}.",
       format_bytes(figures.active_bytes), format_bytes(oom.free_inside_bytes),
       format_bytes(oom.obstacle.free_bytes), format_bytes(oom.obstacle.largest_usable_bytes)));
   out.push_back("Why: " + cause_text(oom) + ".");
-  if (oom.largest_fit_bytes) {
-    out.push_back(fmt::format(
-        "A request of up to {} would have been served, {} less.",
-        format_bytes(*oom.largest_fit_bytes),
-        format_bytes(oom.asked_bytes - std::min(oom.asked_bytes, *oom.largest_fit_bytes))));
+  if (oom.largest_fit_bytes && *oom.largest_fit_bytes < oom.asked_bytes) {
+    out.push_back(fmt::format("A request of up to {} would have been served, {} less.",
+                              format_bytes(*oom.largest_fit_bytes),
+                              format_bytes(oom.asked_bytes - *oom.largest_fit_bytes)));
   }
   out.push_back(trials_text(oom));
   if (oom.more_bytes_needed) {
-    out.push_back(
-        fmt::format("With {} more device memory it would have fitted under the recorded settings.",
-                    format_bytes(*oom.more_bytes_needed)));
+    const std::string more = format_bytes(*oom.more_bytes_needed);
+    out.push_back(fmt::format("With {} it would have fitted under the recorded settings.",
+                              oom.room.is_own_limit() ? "a limit higher by " + more
+                                                      : more + " more device memory"));
   }
   const std::vector<HolderLine> lines = group_by_line(oom.moment.holders, tables);
   for (size_t i = 0; i < std::min(kHoldersOfOom, lines.size()); ++i) {
@@ -148,9 +206,9 @@ std::vector<std::string> snapshot_caveats(const SnapshotDevice& device,
                               format_bytes(device.live_before_bytes)));
   }
   if (device.oom_count > device.ooms.size()) {
-    out.push_back(fmt::format("{}: {} in all, the first {} are explained.", device_name,
+    out.push_back(fmt::format("{}: {} in all; the first {} and the last are explained.", device_name,
                               format_plural(device.oom_count, "out-of-memory event"),
-                              device.ooms.size()));
+                              device.ooms.size() - 1));
   }
   return out;
 }

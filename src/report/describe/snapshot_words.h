@@ -10,9 +10,13 @@
 
 namespace gpumemprof {
 
-/// "Out of memory on cuda:1: 4.94 GiB asked, 91.2 MiB free on the device: …".
-std::string oom_sentence(const OomExplanation& oom, const SnapshotDevice& device,
-                         std::string_view device_name);
+/// "Its own limit of 8.53 GiB left 920 MiB, and 1.31 GiB were free in its segments, the largest
+/// piece 511 MiB: fragmentation."
+std::string why_refused(const OomExplanation& oom);
+/// What would have fitted, as a headline; empty where nobody knows.
+std::string what_would_have_fitted(const OomExplanation& oom);
+/// "its own limit of 8.53 GiB (as the error rounds it)".
+std::string limit_words(const ProcessRoom& room);
 /// What was asked and where, what there was, why it failed, what would have fitted. One sentence
 /// each, without a line end; safe to print.
 std::vector<std::string> oom_details(const OomExplanation& oom, const SnapshotDevice& device,

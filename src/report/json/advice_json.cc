@@ -23,6 +23,7 @@ Json advice_object(const Advice& advice, const Tables& tables) {
                       : Json();
   one["peak_bytes"] = advice.peak_bytes != 0 ? Json(advice.peak_bytes) : Json();
   if (advice.changed_peak_bytes != 0) one["changed_peak_bytes"] = advice.changed_peak_bytes;
+  if (advice.makes_fit) one["makes_fit"] = true;
   one["stack"] = stack_lines(tables, advice.stack);
   one["evidence"] = Json::object();
   for (const auto& [name, value] : advice.evidence) one["evidence"][name] = value;

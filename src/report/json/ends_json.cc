@@ -15,10 +15,21 @@ Json refusal_json(const RefusedRequest& refused) {
   Json holders = Json::array();
   for (const HolderAtRefusal& one : refused.holders)
     holders.push_back({{"bytes", one.bytes}, {"count", one.count}, {"stack", one.stack}});
+  const auto limit = reserve_limit(refused);
   return {{"pid", refused.pid == 0 ? Json() : Json(refused.pid)},
           {"device", text_or_null(refused.device)},
           {"requested_bytes", refused.requested ? Json(refused.requested->bytes) : Json()},
           {"live_bytes", or_null(refused.live_bytes)},
+          {"live_at_refusal_bytes", refused.told        ? Json(refused.told->live_bytes)
+                                    : refused.allocated ? Json(refused.allocated->bytes)
+                                                        : Json()},
+          {"live_at_refusal_basis", refused.told        ? Json("event")
+                                    : refused.allocated ? Json("message")
+                                                        : Json()},
+          {"limit_bytes", limit ? Json(limit->bytes) : Json()},
+          {"limit_basis", !limit              ? Json()
+                          : limit->is_exact() ? Json("process")
+                                              : Json("message")},
           {"address_space_bytes", or_null(refused.address_space_bytes)},
           {"address_space_limit_bytes", or_null(refused.address_space_limit_bytes)},
           {"host_free_bytes", or_null(refused.host_free_bytes)},
@@ -70,10 +81,11 @@ Json caught_refusals_json(const Analysis& analysis, const Tables& tables) {
   Json out = Json::array();
   for (const DeviceAnalysis& device : analysis.devices) {
     const Device& memory = device_at(tables, device.device);
-    for (const Refusal& one : caught_refusals(analysis, tables, device)) {
+    for (const Refusal& one : caught_refusals(analysis, device)) {
       out.push_back({{"pid", process_at(tables, memory.process).pid},
                      {"device", device_name(memory)},
                      {"requested_bytes", one.size_bytes},
+                     {"live_bytes", one.live_bytes},
                      {"went_on", went_on_after(one, analysis, tables, device)},
                      {"stack", stack_json(tables, one.stack)}});
     }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string_view>
 
+#include "allocator/process_room.h"
 #include "analysis/oom_message/byte_range.h"
 #include "trace/tables.h"
 
@@ -22,6 +23,14 @@ inline nlohmann::ordered_json text_or_null(std::string_view text) {
 inline nlohmann::ordered_json range_json(const std::optional<ByteRange>& range) {
   if (!range) return nullptr;
   return {{"least_bytes", range->least}, {"most_bytes", range->most}};
+}
+
+/// What a process could have of its device, and how that is known.
+inline nlohmann::ordered_json room_json(const ProcessRoom& room) {
+  return {{"bytes", room.bytes},
+          {"least_bytes", room.least_bytes},
+          {"most_bytes", room.most_bytes},
+          {"basis", room_basis_name(room.basis)}};
 }
 
 /// Innermost frame first, a text each.

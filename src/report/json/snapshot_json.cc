@@ -88,7 +88,8 @@ Json oom_json(const OomExplanation& oom, bool is_consistent, const Tables& table
     return out;
   }
   out.update(figures_json(oom.moment.figures));
-  out["device_bytes"] = oom.device_bytes;
+  out["device_bytes"] = oom.room.bytes;
+  out["available"] = room_json(oom.room);
   out["free_inside_bytes"] = oom.free_inside_bytes;
   out["free_for_request_bytes"] = oom.obstacle.free_bytes;
   out["largest_free_block_bytes"] = oom.obstacle.largest_usable_bytes;
@@ -97,10 +98,15 @@ Json oom_json(const OomExplanation& oom, bool is_consistent, const Tables& table
   out["largest_fit_bytes"] = or_null(oom.largest_fit_bytes);
   if (!oom.largest_fit_bytes)
     unknown["largest_fit_bytes"] = "with expandable segments it depends on which pages are mapped";
+  const bool is_bounded = oom.room.basis == RoomBasis::kRefusals;
+  constexpr const char* kNoLimit = "the process's own limit is not known to the byte";
+  if (is_bounded) unknown["largest_fit_bytes"] = kNoLimit;
   out["more_bytes_needed"] = or_null(oom.more_bytes_needed);
   if (!oom.more_bytes_needed) {
     unknown["more_bytes_needed"] =
-        oom.is_reproduced ? "no amount up to what was asked was enough" : oom.not_reproduced;
+        !oom.is_reproduced ? oom.not_reproduced
+        : is_bounded       ? kNoLimit
+                           : "no amount up to what was asked was enough";
   }
   out["is_reproduced"] = oom.is_reproduced;
   out["trials"] = trials_json(oom);

@@ -51,7 +51,7 @@ std::string whatif_json(const SettingsStudy& study, const WhatIfSubject& subject
   if (!study.recorded_peak_reserved_bytes) {
     unknown["recorded.peak_reserved_bytes"] = "the trace and the segments contradict each other";
   }
-  if (!study.device_bytes_at_oom) {
+  if (!study.room) {
     unknown["recorded.device_bytes"] = "only an out-of-memory event shows it";
   }
   const Json out = {
@@ -69,7 +69,8 @@ std::string whatif_json(const SettingsStudy& study, const WhatIfSubject& subject
        {{"settings_known", study.settings_known},
         {"peak_reserved_bytes", or_null(study.recorded_peak_reserved_bytes)},
         {"live_before_bytes", study.live_before_bytes},
-        {"device_bytes", or_null(study.device_bytes_at_oom)}}},
+        {"device_bytes", study.room ? Json(study.room->bytes) : Json()},
+        {"available", study.room ? room_json(*study.room) : Json()}}},
       {"results", results},
       {"best", best_json(study)},
       {"notes", whatif_limits(study)},

@@ -99,7 +99,7 @@ for (const kind of KINDS)
         await page.waitForSelector(".report h2, .report p");
         const text = (await page.locator(".app").innerText()).replaceAll("\u00a0", " ");
         assert.match(text, /An out-of-memory dump has no events: its report is below\./);
-        assert.match(text, /Out of memory: 4\.00 KiB were refused at train\.py:4 main, with 1\.00 MiB live on cpu\./);
+        assert.match(text, /Out of memory: 4\.00 KiB were refused at train\.py:4 main, with 1\.00 MiB live on cpu just after it\./);
         assert.equal(await page.locator("#search-box, select, .segments").count(), 0);
         await page.keyboard.press("9");
         assert.equal(await page.locator("[role=tab][aria-selected=true]").innerText(), "Devices");

@@ -1,0 +1,76 @@
+#include "analysis/replay/told_refusals.h"
+
+#include <algorithm>
+#include <ranges>
+
+#include "allocator/config.h"
+#include "analysis/replay/snapshot_device.h"
+
+namespace gpumemprof {
+namespace {
+
+bool is_of(const RefusedRequest& refused, const Device& device,
+           const std::vector<Process>& processes) {
+  if (device.process >= processes.size()) return false;
+  if (refused.pid != 0 && refused.pid != processes[device.process].pid) return false;
+  const std::string name = device_name(device);
+  if (refused.device_number)
+    return name == refused.device ||
+           name == refused.device + ':' + std::to_string(*refused.device_number);
+  return name == refused.device || name.starts_with(refused.device + ':');
+}
+
+/// What the device's allocator asked its driver for; the size itself where it is not known to ask.
+uint64_t size_in_message(uint64_t size_bytes, const DeviceAnalysis& device) {
+  if (!device.snapshot) return size_bytes;
+  const auto config =
+      parse_settings(device.snapshot->recorded_settings, device.snapshot->replay.release);
+  return segment_size(size_bytes, config.value_or(AllocatorConfig{}));
+}
+
+}  // namespace
+
+void take_reserve_limits(const ProgramEnds& ends, AllocatorSnapshot* snapshot) {
+  for (size_t i = 0; i < snapshot->traces.size(); ++i) {
+    for (const RefusedRequest& refused : ends.refused) {
+      if (!is_of(refused, snapshot->tables.devices[i], snapshot->tables.processes)) continue;
+      if (const auto limit = reserve_limit(refused)) snapshot->traces[i].reserve_limit = limit;
+    }
+  }
+}
+
+void find_told_refusals(const Analysis& analysis, const Tables& tables, ProgramEnds* ends) {
+  // What nobody caught came last.
+  for (RefusedRequest& refused : std::views::reverse(ends->refused)) {
+    for (const DeviceAnalysis& device : analysis.devices) {
+      if (!refused.requested || device.device >= tables.devices.size()) continue;
+      if (!is_of(refused, tables.devices[device.device], tables.processes)) continue;
+      const PrintedSize& asked = *refused.requested;
+      const auto is_told = [&](const Refusal& one) {
+        const uint64_t bytes = size_in_message(one.size_bytes, device);
+        const bool is_taken = std::ranges::any_of(ends->refused, [&](const RefusedRequest& other) {
+          return other.told && other.told->device == device.device &&
+                 other.told->number == one.number;
+        });
+        return !is_taken && bytes >= asked.least_bytes && bytes <= asked.most_bytes;
+      };
+      const auto latest = std::views::reverse(device.refusals);
+      const auto found = std::ranges::find_if(latest, is_told);
+      if (found == latest.end()) continue;
+      refused.told = {device.device, found->number, found->size_bytes, found->live_bytes};
+      break;
+    }
+  }
+}
+
+const OomExplanation* explanation_of(const RefusedRequest& refused, const Analysis& analysis) {
+  if (!refused.told) return nullptr;
+  const auto device =
+      std::ranges::find(analysis.devices, refused.told->device, &DeviceAnalysis::device);
+  if (device == analysis.devices.end() || !device->snapshot) return nullptr;
+  const std::vector<OomExplanation>& all = device->snapshot->ooms;
+  const auto own = std::ranges::find(all, refused.told->number, &OomExplanation::number);
+  return own == all.end() || !device->snapshot->is_consistent ? nullptr : &*own;
+}
+
+}  // namespace gpumemprof
