@@ -12,7 +12,7 @@ SCORES = BATCH * HEADS * TOKENS * TOKENS * 4
 
 
 @pytest.fixture(scope="module")
-def sizes(tmp_path_factory):
+def lists(tmp_path_factory):
     """Of the storages that the second step makes in its forward pass; and of what it makes in its backward pass."""
     folder = tmp_path_factory.mktemp("kernels")
     known = {}
@@ -24,10 +24,20 @@ def sizes(tmp_path_factory):
             starts = [at for at, line in enumerate(lines) if line == ["p", "backward"]]
             ends = [at for at, line in enumerate(lines) if line == ["p", "optimizer"]]
             passes = (lines[ends[0] : starts[1]], lines[starts[1] : ends[1]])
-            known[name] = [Counter(int(line[2]) for line in one if line[0] == "a") for one in passes]
+            known[name] = [[int(line[2]) for line in one if line[0] == "a"] for one in passes]
         return known[name]
 
     return made
+
+
+@pytest.fixture(scope="module")
+def sizes(lists):
+    return lambda name: [Counter(one) for one in lists(name)]
+
+
+@pytest.fixture(scope="module")
+def order(lists):
+    return lambda name: lists(name)[0]
 
 
 def test_dropout_keeps_its_output_and_a_byte_an_element(sizes):
@@ -73,3 +83,25 @@ def test_a_bias_s_gradient_has_partial_sums_as_large_as_its_kernel_makes_them(si
     # 640 outputs, 4 a thread, 32 threads side by side and 4 above one another: 5 blocks across, and 16 rows a thread
     # are left where 16,384 rows are shared by 256 blocks (an A100 has room for 108·16 / 5 = 346).
     assert backward[4 * 640 * 256 * 32 * 4] == 1 and backward[4 * 5] == 1
+
+
+def test_gradients_that_meet_are_summed_into_the_first(sizes):
+    _, backward = sizes("met")
+    # Of sin: its cosine and the product; of exp: the product, added into; of the doubling: its product.
+    assert backward[ELEMENTS * 4] == 4
+
+
+def test_autocast_casts_the_bias_first_and_the_input_last(order):
+    bias, weights, data, output = 640 * 2, 640 * 96 * 2, 3 * 96 * 2, 3 * 640 * 2
+    made = order("lowered")
+    assert [size for size in made if size in (bias, weights, data, output)] == [bias, weights, data, output]
+
+
+def test_a_convolution_copies_what_lies_in_planes_and_a_1x1_is_a_product(sizes):
+    forward, backward = sizes("convolution")
+    data, middle, end = 8 * 16 * 32 * 32 * 4, 8 * 32 * 32 * 32 * 4, 8 * 64 * 32 * 32 * 4
+    dense, pointwise = 32 * 16 * 9 * 4, 64 * 32 * 4
+    assert forward[400 + data + middle + dense] == 1 and forward[400] == 1
+    assert backward[400 + data + middle + dense + 16 * dense] == 1  # partial sums of the weight's gradient
+    assert backward[400] == 1 and backward[400 + 8 * pointwise] == 1  # a product a sample
+    assert forward[end] == 1

@@ -11,6 +11,7 @@ weight = nn.Parameter(torch.ones(BATCH, HEADS, TOKENS, WIDTH, device="cuda"))
 table = nn.Parameter(torch.ones(TOKENS, TOKENS, HEADS, device="cuda"))
 layer = nn.Linear(96, 640, device="cuda")
 head = nn.Linear(1, 1, device="cuda")
+convolve = nn.Sequential(nn.Conv2d(16, 32, 3, padding=1, bias=False), nn.Conv2d(32, 64, 1, bias=False)).cuda()
 
 
 def attention(bias=None, dtype=torch.float32, **more):
@@ -32,7 +33,24 @@ def cut_mask():
     return head(made.sum().reshape(1)).sum() + (weight.exp().sum() if made.all() else weight.sum())
 
 
+def met():
+    twice = weight * 2
+    return twice.exp().sum() + twice.sin().sum()
+
+
+def lowered():
+    with torch.autocast("cuda", torch.bfloat16):
+        return layer(torch.ones(3, 96, device="cuda")).sum()
+
+
+def convolution():
+    return convolve(torch.ones(8, 16, 32, 32, device="cuda")).sum()
+
+
 LOSSES = {
+    "met": met,
+    "lowered": lowered,
+    "convolution": convolution,
     "dropout": lambda: nn.Dropout(0.5)(weight * 2).sum(),
     "attention": attention,
     "bias": lambda: attention(table.permute(2, 0, 1).contiguous()[None]),
@@ -43,7 +61,7 @@ LOSSES = {
     "rows": lambda: layer(torch.zeros(16384, 96, device="cuda")).square().sum(),
 }
 
-optimizer = torch.optim.SGD([weight, table, *layer.parameters(), *head.parameters()], lr=0.1)
+optimizer = torch.optim.SGD([weight, table, *layer.parameters(), *head.parameters(), *convolve.parameters()], lr=0.1)
 for _ in range(2):
     LOSSES[sys.argv[1]]().backward()
     optimizer.step()

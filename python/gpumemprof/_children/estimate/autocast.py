@@ -82,7 +82,10 @@ def prepared(func: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
         dtype = torch.float32
     else:
         return args, kwargs
-    return tuple(_cast(word, dtype) for word in args), {key: _cast(word, dtype) for key, word in kwargs.items()}
+    # The last one first, as the calls that PyTorch's compiled wrappers make: bias, weight, input.
+    named = {key: _cast(word, dtype) for key, word in reversed(kwargs.items())}
+    cast = [_cast(word, dtype) for word in reversed(args)]
+    return tuple(reversed(cast)), {key: named[key] for key in kwargs}
 
 
 def _cast(word: Any, dtype: torch.dtype) -> Any:

@@ -13,11 +13,13 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from . import reductions
+from . import accumulation, convolutions, reductions
 
 _aten = torch.ops.aten
 _CONVOLUTIONS = {_aten.convolution.default: "f", _aten.convolution_backward.default: "b"}
 _PRODUCTS = frozenset(("aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm"))
+
+_ATTENTION_BACKWARD = _aten._scaled_dot_product_flash_attention_backward.default
 
 # The command scales these to any batch, size by size; partial sums do not grow so, and are left out.
 SCALED_BATCHES = (2, 4)
@@ -44,6 +46,7 @@ class EventLog(TorchDispatchMode):  # type: ignore[misc]
         self._turns: tuple[list[int], list[int]] = ([0], [0])  # autograd's number, module from there on
         self.benchmark: bool | None = None  # cudnn.benchmark at the first convolution
         self.has_partial_sums = True
+        self._counts_of_the_last = accumulation.counts_of_the_last()
 
     # What the loop tells.
 
@@ -98,12 +101,16 @@ class EventLog(TorchDispatchMode):  # type: ignore[misc]
         if not self.has_partial_sums:
             return
         for sizes in reductions.temporaries(source, dims, result):
-            first = self._next
-            for size in sizes:
-                self.events.append(["a", self._next, size, self.stream, "-", self._module()])
-                self._next += 1
-            self.peak_bytes = max(self.peak_bytes, self.live_bytes + sum(sizes))
-            self.events.extend(["f", index] for index in reversed(range(first, self._next)))
+            self._temporaries(sizes)
+
+    def _temporaries(self, sizes: list[int]) -> None:
+        """What a kernel asks for while it runs."""
+        first = self._next
+        for size in sizes:
+            self.events.append(["a", self._next, size, self.stream, "-", self._module()])
+            self._next += 1
+        self.peak_bytes = max(self.peak_bytes, self.live_bytes + sum(sizes))
+        self.events.extend(["f", index] for index in reversed(range(first, self._next)))
 
     def _storage_dropped(self, key: int, _: Any) -> None:
         event = self._live.pop(key)
@@ -124,6 +131,7 @@ class EventLog(TorchDispatchMode):  # type: ignore[misc]
         return self._strings.setdefault(text, len(self._strings))
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        func = accumulation.kernel(func, args, self._counts_of_the_last)
         result = self.call(func, args, kwargs or {})
         direction = _CONVOLUTIONS.get(func)
         if direction is not None:
@@ -134,6 +142,9 @@ class EventLog(TorchDispatchMode):  # type: ignore[misc]
                     self.add(leaf)
             if func in reductions.KERNELS and self.counts(result):
                 self._sum(args[0], args[1] if len(args) > 1 else None, result)
+            if func is _ATTENTION_BACKWARD and self.counts(args[1]):
+                batch, heads, rows, size = args[1].shape
+                self._temporaries([batch * heads * rows * (size + 1) * 4 + 256])  # in single precision
             if func._schema.name in _PRODUCTS:
                 self.events.append(["m"])
         return result
@@ -170,7 +181,10 @@ class EventLog(TorchDispatchMode):  # type: ignore[misc]
         for kind, made in zip(kinds, results):
             if made is not None:
                 self.add(made)
-                self.events.append(["c", kind, *facts])
+                if self.benchmark:
+                    self.events.append(["c", kind, *facts])
+                elif size := convolutions.workspace(kind, data, outcome, weight, geometry):
+                    self._temporaries([size])
         for made in results[len(kinds) :]:
             if made is not None:
                 self.add(made)

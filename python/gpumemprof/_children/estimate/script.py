@@ -273,6 +273,8 @@ class ScriptTrace:
         assumptions, unknown = [], []
         if log.values_read or self._redirect.values_read:
             assumptions.append(_VALUES_ARE_UNKNOWN)
+        if log.benchmark is False:
+            assumptions.append("workspaces of convolutions as cuDNN chose them on an H200, cudnn.benchmark off")
         if not log.has_partial_sums:
             assumptions.append("memory for partial sums of a bias's gradient is left out")
         if self.skipped_checkpoints:
