@@ -105,3 +105,34 @@ def test_a_convolution_copies_what_lies_in_planes_and_a_1x1_is_a_product(sizes):
     assert backward[400 + data + middle + dense + 16 * dense] == 1  # partial sums of the weight's gradient
     assert backward[400] == 1 and backward[400 + 8 * pointwise] == 1  # a product a sample
     assert forward[end] == 1
+
+
+@pytest.mark.parametrize(
+    "rows, outputs, recorded",
+    [
+        (18912, 768, [116391936, 24]),
+        (18912, 3072, [138412032, 96]),
+        (18912, 2304, [139198464, 72]),
+        (96, 1000, []),
+    ],
+)
+def test_partial_sums_are_those_that_an_h200_had(monkeypatch, rows, outputs, recorded):
+    import torch
+    from gpumemprof._children.estimate import reductions
+
+    monkeypatch.setattr(reductions, "MULTIPROCESSORS", 132)
+    gradient = torch.empty(rows, outputs, dtype=torch.bfloat16, device="meta")
+    asked = reductions.temporaries(gradient, [0], gradient.sum(0))
+    assert asked == ([recorded] if recorded else [])
+
+
+def test_gradients_of_a_convolution_lie_as_its_input_does():
+    import torch
+    from gpumemprof._children.estimate import convolutions
+
+    planes = torch.empty(2, 8, 4, 4, device="meta")
+    last, weight = planes.to(memory_format=torch.channels_last), torch.empty(8, 8, 3, 3, device="meta")
+    data, filters, bias = convolutions.gradients((planes, weight, None), last, weight)
+    assert data.stride() == last.stride() and bias is None
+    assert filters.is_contiguous(memory_format=torch.channels_last)
+    assert convolutions.gradients((planes, weight, None), planes, weight)[0] is planes

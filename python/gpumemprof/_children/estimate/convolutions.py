@@ -19,13 +19,26 @@ _ALIGNMENT = 16  # bytes of a plane, for a plain product
 _HALF_CHANNELS = 8  # kernels of half precision have channels in multiples of it
 
 
+def gradients(results: Any, data: torch.Tensor, weight: torch.Tensor) -> tuple[Any, ...]:
+    """As cuDNN lays them out: channels last where the input or the weights are. Without memory they are planes."""
+    if not data.is_meta or not (_is_last(data) or _is_last(weight)):
+        return tuple(results)
+    last = torch.channels_last
+    return (*(one if one is None else torch.empty_like(one, memory_format=last) for one in results[:2]), *results[2:])
+
+
+def _is_last(tensor: torch.Tensor) -> bool:
+    last = torch.channels_last
+    return tensor.dim() == 4 and not tensor.is_contiguous() and tensor.is_contiguous(memory_format=last)
+
+
 def workspace(part: str, data: torch.Tensor, outcome: torch.Tensor, weight: torch.Tensor, geometry: Any) -> int:
     """Bytes; `part`: forward, the input's gradient, the weight's (f, i, w). 0: none was measured, or none is needed."""
     stride, _, _, transposed, _, groups = geometry
     if groups > 1 or data.numel() == 0:
         return 0
     kernel, channels = _product(weight.shape[2:]), int(data.shape[1])
-    if data.dim() == 4 and not data.is_contiguous() and data.is_contiguous(memory_format=torch.channels_last):
+    if _is_last(data):
         return _TABLE_BYTES + (_shared(weight) if part != "i" else 0)
     if channels <= _FEW_CHANNELS and kernel < _LARGE_KERNEL and (part == "f" or data.element_size() == 4):
         return 0

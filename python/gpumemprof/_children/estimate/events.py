@@ -134,6 +134,8 @@ class EventLog(TorchDispatchMode):  # type: ignore[misc]
         func = accumulation.kernel(func, args, self._counts_of_the_last)
         result = self.call(func, args, kwargs or {})
         direction = _CONVOLUTIONS.get(func)
+        if direction == "b":
+            result = convolutions.gradients(result, args[1], args[2])
         if direction is not None:
             self._convolution(direction, args, result)
         else:
