@@ -1,4 +1,4 @@
-"""One operation between a parameter and a loss, twice: NAME. As people write it; nothing of the tracer is known here."""
+"""One operation between a parameter and a loss, twice: NAME. As people write it, with nothing of the tracer."""
 
 import sys
 

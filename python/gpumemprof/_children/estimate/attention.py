@@ -74,7 +74,8 @@ def _can_be_efficient(query: Any, key: Any, value: Any) -> bool:
     alignment = 8 if query.dtype in _HALF else 4
     if query.dtype not in (*_HALF, torch.float32) or not torch.backends.cuda.mem_efficient_sdp_enabled():
         return False
-    return bool(query.shape[-1] == key.shape[-1] and not query.shape[-1] % alignment and not value.shape[-1] % alignment)
+    size = query.shape[-1]
+    return bool(size == key.shape[-1] and size % alignment == 0 and value.shape[-1] % alignment == 0)
 
 
 def _flash(query: Any, key: Any, value: Any, dropout_p: float, is_causal: bool, scale: float | None) -> torch.Tensor:

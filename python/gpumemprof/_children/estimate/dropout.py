@@ -1,5 +1,5 @@
-"""Dropout as a GPU has it: one kernel that keeps a mask of bytes. For tensors without memory PyTorch takes the formula for
-other devices, whose mask is as large as the input."""
+"""Dropout as a GPU has it: one kernel that keeps a mask of bytes. For tensors without memory PyTorch takes the formula
+for other devices, whose mask is as large as the input."""
 
 from __future__ import annotations
 
