@@ -1,5 +1,5 @@
 """What a sum over rows asks for while it runs on a GPU: thread blocks that share an output leave partial sums in
-memory. A bias's gradient needs as much so as its layer's output has, or more: by the rules of aten's cuda/Reduce.cuh."""
+memory. A bias's gradient needs as much so as its layer's output has, or more, by the rules of cuda/Reduce.cuh."""
 
 from __future__ import annotations
 
