@@ -11,8 +11,8 @@ from typing import Any
 
 from work import MIB, Failed, Row, Work, last_json, most_used_bytes, program
 
-# model, batch, optimizer, precision
-MODELS: tuple[tuple[str, int, str, str], ...] = (
+Model = tuple[str, int, str, str]  # name, batch, optimizer, precision
+MODELS: tuple[Model, ...] = (
     ("timm:resnet50", 128, "SGD", "fp32"),
     ("timm:convnext_base", 48, "AdamW", "fp32"),
     ("timm:vit_base_patch16_224", 96, "AdamW", "amp"),
@@ -30,80 +30,87 @@ BOUND = 0.03
 def measure(work: Work) -> list[Row]:
     calibration = work.out / "calibration.json"
     work.gpumemprof("calibrate", "-o", calibration, name="calibrate")
-    found = json.loads(calibration.read_text())
+    with ThreadPoolExecutor(5) as pool:
+        measured = list(pool.map(lambda model: of_model(work, model, calibration), MODELS))
+    return rows(json.loads(calibration.read_text()), measured)
+
+
+def rows(calibration: dict[str, Any], measured: list[dict[str, Any]]) -> list[Row]:
     said = ", ".join(
-        f"{name.replace('_bytes', '').replace('_', ' ')} {value / MIB:.1f} MiB"
-        for name, value in found.items()
+        f"{name.removesuffix('_bytes').replace('_', ' ')} {value / MIB:.1f} MiB"
+        for name, value in calibration.items()
         if name.endswith("_bytes") and name != "total_bytes"
     )
-    rows = [Row(f"calibrate ({found['device']}, driver {found['driver']})", said, raw=found)]
-    with ThreadPoolExecutor(5) as pool:
-        answers = list(pool.map(lambda model: one(work, model, calibration), MODELS))
-    rows += [row for row, _ in answers]
-    known = [raw for _, raw in answers if raw]
+    title = f"calibrate ({calibration['device']}, driver {calibration['driver']})"
+    out = [Row(title, said, raw=calibration), *map(row_of, measured)]
+    known = [one for one in measured if "device_bytes" in one]
     if known:
-        errors = [raw["error"] for raw in known]
-        failed = sum(raw["limited_out_of_memory"] for raw in known)
-        within = sum(raw["low_bytes"] <= raw["device_bytes"] <= raw["high_bytes"] for raw in known)
+        errors = [error_of(one) for one in known]
+        within = sum(
+            one["told"]["device"]["low_bytes"] <= one["device_bytes"] <= one["told"]["device"]["high_bytes"]
+            for one in known
+        )
         median = statistics.median(errors)
-        rows.append(
-            Row(
-                f"median error of the device's peak, {len(known)} models",
-                f"{100 * median:.2f} %, greatest {100 * max(errors):.2f} %; in the interval {within} of {len(known)}",
-                f"≤ {100 * BOUND:.0f} %",
-                median <= BOUND,
-            )
-        )
-        rows.append(
-            Row(
-                "runs limited to the interval's upper end that ran out of memory",
-                f"{failed} of {len(known)}",
-            )
-        )
-    return rows
+        figure = f"{100 * median:.2f} %, greatest {100 * max(errors):.2f} %; in the interval {within} of {len(known)}"
+        what = f"median error of the device's peak, {len(known)} models"
+        out.append(Row(what, figure, f"≤ {100 * BOUND:.0f} %", median <= BOUND))
+        limited = [one["limited_out_of_memory"] for one in known if "limited_out_of_memory" in one]
+        if limited:
+            what = "runs limited to the interval's upper end that ran out of memory"
+            out.append(Row(what, f"{sum(limited)} of {len(limited)}"))
+    return out
 
 
-def one(work: Work, model: tuple[str, int, str, str], calibration: Path) -> tuple[Row, dict[str, Any]]:
-    name, batch, optimizer, precision = model
+def error_of(one: dict[str, Any]) -> float:
+    return float(abs(one["told"]["device"]["expected_bytes"] - one["device_bytes"]) / one["device_bytes"])
+
+
+def row_of(one: dict[str, Any]) -> Row:
+    name, batch, optimizer, precision = one["model"]
     title = f"{name}, batch {batch}, {optimizer}, {precision}"
-    words = program("gpu_train.py", *model)
-    log = f"estimate-{name.replace(':', '-')}"
-    try:
-        told = json.loads(
-            work.gpumemprof(
-                "estimate", "--calibration", calibration, "--format", "json", "--", *words, name=log, timeout_s=200
-            )
-        )
-        device_bytes, printed = most_used_bytes(words)
-        counters = last_json(printed)
-        peaks = told["peaks"]
-        constant = peaks["device"]["expected_bytes"] - peaks["reserved"]["expected_bytes"]
-        limit = peaks["device"]["high_bytes"] - constant
-        again = last_json(work.run([*words, "--limit-bytes", limit]))
-        recorded, _ = work.record(log, words)
-        work.gpumemprof("analyze", recorded, name=f"{log}-recorded")
-    except Failed as failure:
-        return Row(title, f"not measured: {failure}"), {}
-    raw = {
-        "told": peaks,
-        "device_bytes": device_bytes,
-        "low_bytes": peaks["device"]["low_bytes"],
-        "high_bytes": peaks["device"]["high_bytes"],
-        "counters": counters,
-        "limited_out_of_memory": bool(again.get("out_of_memory")),
-        "error": abs(peaks["device"]["expected_bytes"] - device_bytes) / device_bytes,
-    }
+    if "failure" in one:
+        return Row(title, f"not measured: {one['failure']}", raw=one)
 
     def beside(kind: str, measured: int) -> str:
-        expected = peaks[kind]["expected_bytes"]
-        error = 100 * (expected - measured) / measured
-        return f"{kind} {expected / MIB:.0f} told, {measured / MIB:.0f} measured MiB ({error:+.2f} %)"
+        told = one["told"][kind]["expected_bytes"]
+        error = 100 * (told - measured) / measured
+        return f"{kind} {told / MIB:,.0f} told, {measured / MIB:,.0f} measured MiB ({error:+.2f} %)"
 
-    figure = "; ".join(
-        (
-            beside("device", device_bytes),
-            beside("reserved", counters["reserved_bytes"]),
-            beside("allocated", counters["allocated_bytes"]),
-        )
+    figures = (
+        beside("device", one["device_bytes"]),
+        beside("reserved", one["counters"]["reserved_bytes"]),
+        beside("allocated", one["counters"]["allocated_bytes"]),
     )
-    return Row(title, figure, raw=raw), raw
+    return Row(title, "; ".join(figures), raw=one)
+
+
+def told(work: Work, model: list[Any] | Model, calibration: Path) -> dict[str, Any]:
+    """What `estimate` answers, without a GPU."""
+    words = program("gpu_train.py", *model)
+    options = ["--calibration", calibration, "--format", "json"]
+    log = f"estimate-{str(model[0]).replace(':', '-')}"
+    answer = work.gpumemprof("estimate", *options, "--", *words, name=log, timeout_s=200)
+    peaks: dict[str, Any] = json.loads(answer)["peaks"]
+    return peaks
+
+
+def of_model(work: Work, model: Model, calibration: Path) -> dict[str, Any]:
+    words = program("gpu_train.py", *model)
+    try:
+        peaks = told(work, model, calibration)
+        device_bytes, printed = most_used_bytes(words)
+        counters = last_json(printed)
+        constant = peaks["device"]["expected_bytes"] - peaks["reserved"]["expected_bytes"]
+        limit = peaks["device"]["high_bytes"] - constant
+        limited = last_json(work.run([*words, "--limit-bytes", limit]))
+        recorded, _ = work.record(f"train-{model[0].replace(':', '-')}", words)
+        work.gpumemprof("analyze", recorded, name=f"analyze-{model[0].replace(':', '-')}")
+    except Failed as failure:
+        return {"model": model, "failure": str(failure)}
+    return {
+        "model": model,
+        "told": peaks,
+        "device_bytes": device_bytes,
+        "counters": counters,
+        "limited_out_of_memory": "out_of_memory" in limited,
+    }

@@ -37,12 +37,12 @@ def measure(work: Work) -> list[Row]:
     folder = work.recording("live")
     words = [work.command, "run", "-q", "-o", str(folder), "--", sys.executable, "-c", PROGRAM]
     program = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
-    server = subprocess.Popen(
-        [work.command, "serve", "--listen", f"127.0.0.1:{PORT}", str(folder)], stderr=subprocess.DEVNULL
-    )
+    server = None
     try:
         assert program.stdout is not None
         allocated, reserved = json.loads(program.stdout.readline())
+        serve = [work.command, "serve", "--listen", f"127.0.0.1:{PORT}", str(folder)]
+        server = subprocess.Popen(serve, stderr=subprocess.DEVNULL)
         time.sleep(2)
         shown = json.loads(work.gpumemprof("top", "--once", "--format", "json", folder))
         work.log("live", json.dumps(shown, indent=1))
@@ -59,10 +59,10 @@ def measure(work: Work) -> list[Row]:
         ).stdout
         work.log("nvidia-smi", of_driver)
     finally:
-        program.terminate()
-        server.terminate()
-        program.wait(20)
-        server.wait(20)
+        for one in (program, server):
+            if one is not None:
+                one.terminate()
+                one.wait(20)
     return rows(shown, allocated, reserved, of_driver)
 
 

@@ -20,6 +20,7 @@ import traceback
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import accuracy
 import cost
@@ -67,14 +68,25 @@ def facts(work: Work) -> dict[str, str]:
     }
 
 
-def page(about: dict[str, str], measured: dict[str, list[Row]]) -> str:
-    lines = [f"# {about['GPU']}", "", "Written by `bench/gpu/run.py`.", ""]
+def page(results: dict[str, Any]) -> str:
+    """`results`: facts; measured: rows by name; tests, if they were run: their names, outcomes and figures."""
+    about, tests = results["facts"], results.get("tests", [])
+    lines = [
+        f"# {about['GPU']}",
+        "",
+        "Written by `bench/gpu/run.py` and, for the estimates, `bench/gpu/again.py`.",
+        "",
+    ]
     lines += [f"- {name}: {value}" for name, value in about.items()]
-    for name, rows in measured.items():
+    for name, rows in results["measured"].items():
         lines += ["", f"## {TITLES[name]}", "", "| what | figure | bound | met |", "| --- | --- | --- | --- |"]
         for row in rows:
-            met = {True: "yes", False: "**no**", None: ""}[row.met]
-            lines.append(f"| {row.what} | {row.figure.replace('|', '/')} | {row.bound} | {met} |")
+            met = {True: "yes", False: "**no**", None: ""}[row["met"]]
+            lines.append(f"| {row['what']} | {row['figure'].replace('|', '/')} | {row['bound']} | {met} |")
+    if tests:
+        lines += ["", "## make gpu-test", "", "| test | outcome | figures |", "| --- | --- | --- |"]
+        for one in tests:
+            lines.append(f"| `{one['test'].replace('|', '/')}` | {one['outcome']} | {one['figures']} |")
     return "\n".join([*lines, ""])
 
 
@@ -104,8 +116,9 @@ def main() -> int:
             measured[name] = guarded(name, one, work)
     about = facts(work)
     plain = {name: [dataclasses.asdict(row) for row in rows] for name, rows in measured.items()}
-    results.write_text(json.dumps({"facts": about, "measured": plain}, indent=1))
-    text = page(about, measured)
+    found = {"facts": about, "measured": plain}
+    results.write_text(json.dumps(found, indent=1))
+    text = page(found)
     name = re.sub(r"[^a-z0-9]+", "-", about["GPU"].lower()).strip("-")
     path = options.page or ROOT / "docs" / "results" / f"{name}.md"
     path.parent.mkdir(parents=True, exist_ok=True)

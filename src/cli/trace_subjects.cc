@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/active_python.h"
+#include "cli/read_calibration.h"
 #include "cli/trace_child.h"
 #include "cli/trace_program.h"
 #include "report/words.h"
@@ -95,12 +96,20 @@ class ScriptSubject : public TraceSubject {
     }
     auto status = run_traced(words, {{"GPUMEMPROF_ESTIMATE", folder->path()},
                                      {"GPUMEMPROF_ESTIMATE_TARGET", target},
-                                     {"GPUMEMPROF_ESTIMATE_BATCH", std::to_string(batch)}});
+                                     {"GPUMEMPROF_ESTIMATE_BATCH", std::to_string(batch)},
+                                     {"GPUMEMPROF_ESTIMATE_MULTIPROCESSORS", multiprocessors()}});
     if (!status) return std::unexpected(status.error());
     const size_t finals = folder->ending_in(".final").size();
     is_final_ = folder->ending_in(".begun").empty() ||
                 (finals != 0 && folder->ending_in(".error").size() <= finals);
     return trace_in(*folder, *status);
+  }
+
+  /// Of the calibrated GPU; empty where it is not known.
+  std::string multiprocessors() const {
+    if (arguments_.calibration.empty()) return {};
+    const auto found = read_calibration(arguments_.calibration);
+    return found && found->multiprocessors ? std::to_string(found->multiprocessors) : "";
   }
 
   const EstimateArguments& arguments_;

@@ -8,6 +8,7 @@ namespace {
 using Json = nlohmann::json;
 constexpr uint64_t kMostMeasuredBytes = uint64_t{1} << 50;
 constexpr size_t kMostTextBytes = 256;
+constexpr uint64_t kMostMultiprocessors = 4096;
 
 Status read_bytes(const Json& root, const char* key, uint64_t* value) {
   const auto found = root.find(key);
@@ -58,6 +59,12 @@ Result<Calibration> parse_calibration(std::string_view text) {
                                    {"cudnn_bytes", &out.cudnn_bytes},
                                    {"product_workspace_bytes", &out.product_workspace_bytes}}) {
     if (auto done = read_bytes(root, key, value); !done) return std::unexpected(done.error());
+  }
+  if (root.contains("multiprocessors")) {
+    const Json& count = root["multiprocessors"];
+    if (!count.is_number_unsigned() || count == 0 || count > kMostMultiprocessors)
+      return fail(ErrorCode::kBadInput, "its multiprocessors is no number of them");
+    out.multiprocessors = count.get<uint64_t>();
   }
   return out;
 }

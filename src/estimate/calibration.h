@@ -14,6 +14,7 @@ struct Calibration {
   std::string basis;  ///< "process": the driver's figure of it; "device": what the device had more
   uint64_t context_bytes = 0, cublas_bytes = 0, cudnn_bytes = 0;  ///< outside of the allocator
   uint64_t product_workspace_bytes = 0;  ///< of cuBLAS, a handle, from the allocator
+  uint64_t multiprocessors = 0;          ///< of the GPU; 0: the file does not say
   /// What a process has of the device besides what the allocator reserves.
   uint64_t device_constant_bytes() const { return context_bytes + cublas_bytes + cudnn_bytes; }
 };

@@ -16,6 +16,9 @@ TEST(Calibration, IsReadAndNamed) {
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ(read->device_constant_bytes(), 578u);
   EXPECT_EQ(read->product_workspace_bytes, 9u);
+  EXPECT_EQ(read->multiprocessors, 0u) << "files of before do not say";
+  const std::string with_count = with(",\"product_workspace_bytes\":9,\"multiprocessors\":132");
+  EXPECT_EQ(parse_calibration(with_count)->multiprocessors, 132u);
   EXPECT_EQ(calibration_source(*read),
             "measured by calibrate on NVIDIA X, PyTorch 2.13.0, CUDA 13.0");
 }
@@ -29,6 +32,10 @@ TEST(Calibration, WhatIsNoneIsRefused) {
   EXPECT_NE(parse_calibration(with("")).error().message.find("product_workspace_bytes"),
             std::string::npos);
   EXPECT_FALSE(parse_calibration(with(",\"product_workspace_bytes\":-1")));
+  for (const char* count : {"0", "-1", "1.5", "99999", "\"many\""}) {
+    const std::string text = std::string(",\"product_workspace_bytes\":9,\"multiprocessors\":") + count;
+    EXPECT_FALSE(parse_calibration(with(text))) << count;
+  }
   EXPECT_FALSE(parse_calibration(with(",\"product_workspace_bytes\":1e30")));
   EXPECT_FALSE(parse_calibration(with(",\"product_workspace_bytes\":1e400")));
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "analysis/categories/library_workspace.h"
 #include "trace/event.h"
 #include "trace/label_frames.h"
 
@@ -153,6 +154,10 @@ void Categories::on_alloc(size_t i, uint16_t index, const DeviceState& state) {
     site_steps_[stack].first = std::min(site_steps_[stack].first, all.steps);
     site_steps_[stack].last = all.steps;
   }
+  if (is_workspace_size(block.size_bytes) && index < tables_.devices.size() &&
+      tables_.devices[index].type == 1) {
+    ++workspace_sites_[{stack, block.size_bytes}];
+  }
   auto [place, is_new] = device.index.try_emplace(batch_->address[i], 0);
   if (!is_new) {  // its free was missed
     end_life(device, {index, *place, device.blocks[*place].made_at}, state, i);
@@ -239,6 +244,10 @@ BlockLife Categories::life_of(const Block& block, const CopyLinks::Block& place,
   if (block.stack < site_steps_.size()) {
     const SiteSteps& site = site_steps_[block.stack];
     life.is_made_again = site.first < block.steps || site.last > block.steps;
+  }
+  if (is_workspace_size(block.size_bytes)) {
+    const auto made = workspace_sites_.find({block.stack, block.size_bytes});
+    life.may_be_workspace = made != workspace_sites_.end() && made->second == 1;
   }
   return life;
 }

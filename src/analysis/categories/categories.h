@@ -175,6 +175,8 @@ class Categories {
   std::vector<ProcessWork> processes_;
   absl::flat_hash_map<uint32_t, Site> sites_;  // of evaluation, by stack
   std::vector<SiteSteps> site_steps_;          // by stack: in which it allocated
+  /// Of a workspace's size on a GPU: how many, by stack and size.
+  absl::flat_hash_map<std::pair<uint32_t, uint64_t>, uint32_t> workspace_sites_;
   absl::flat_hash_map<uint16_t, const std::vector<RuledBlock>*> rules_;  // by device
   CopyLinks copies_;
   absl::flat_hash_map<std::pair<uint32_t, uint64_t>, uint32_t> open_phases_;

@@ -63,7 +63,13 @@ Verdict of_evaluation(const BlockLife& life) {
                                                     : WhyUnknown::kKeptResult);
 }
 
+/// A library's handle makes it at its first use and keeps it.
+bool is_kept_workspace(const BlockLife& life) {
+  return life.may_be_workspace && !life.is_freed && life.steps >= kLastsForSteps;
+}
+
 Verdict of_forward(const BlockLife& life) {
+  if (is_kept_workspace(life)) return {Category::kWorkspace};
   // Nobody but the graph lets go of memory while an autograd node runs. It holds tensors that are
   // not seen to be saved where the program keeps them in its own way (saved_tensors_hooks).
   if (life.is_freed_in_backward) return {Category::kActivation};
@@ -76,7 +82,10 @@ Verdict of_forward(const BlockLife& life) {
 
 Verdict of_backward(const BlockLife& life) {
   if (!life.outlived_backward) return {Category::kTemporary};
-  if (life.has_been_looked_at) return unknown(WhyUnknown::kKeptFromBackward);
+  if (life.has_been_looked_at) {
+    return is_kept_workspace(life) ? Verdict{Category::kWorkspace}
+                                   : unknown(WhyUnknown::kKeptFromBackward);
+  }
   return {Category::kGradient};
 }
 

@@ -66,6 +66,8 @@ struct BlockLife {
   bool site_replaces = false;         ///< a call there frees what the last one made, for more
   bool is_made_again = false;         ///< its stack allocated in another step too
   bool is_before_calls = false;       ///< made before the first call of a model in its step
+  /// On a GPU, of a workspace's size, and the only one of that size that its stack made.
+  bool may_be_workspace = false;
 };
 
 struct Verdict {

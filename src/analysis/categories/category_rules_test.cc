@@ -46,6 +46,21 @@ TEST(CategoryRules, ALibrarysScratchMemoryIsItsWorkspaceWhereverItIsAskedFor) {
   }
 }
 
+TEST(CategoryRules, WhatACallMadeOnceInAWorkspacesSizeForAllStepsIsAWorkspace) {
+  const BlockLife kept{.steps = 2, .is_made_again = true, .may_be_workspace = true};
+  EXPECT_EQ(category_of(made_in(WorkPhase::kForward), kept), Category::kWorkspace);
+  BlockLife from_backward = kept;
+  from_backward.outlived_backward = true;
+  EXPECT_EQ(category_of(made_in(WorkPhase::kBackward), from_backward), Category::kGradient)
+      << "gradients may have no names";
+  from_backward.has_been_looked_at = true;
+  EXPECT_EQ(category_of(made_in(WorkPhase::kBackward), from_backward), Category::kWorkspace);
+  BlockLife saved = kept, of_one_step = kept, freed = kept;
+  saved.is_saved = true, of_one_step.steps = 1, freed.is_freed = true;
+  for (const BlockLife& life : {saved, of_one_step, freed})
+    EXPECT_EQ(category_of(made_in(WorkPhase::kForward), life), Category::kActivation);
+}
+
 TEST(CategoryRules, ARoleThatIsNotKnownSaysNothing) {
   EXPECT_EQ(category_of(made_in(WorkPhase::kDataLoading), {.role = 77}), Category::kInput);
 }

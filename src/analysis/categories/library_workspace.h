@@ -24,4 +24,10 @@ bool is_library_workspace(const Tables& tables, uint32_t stack);
 /// two has. Hopper's 32 MiB are also those of many a weight, so that size says nothing.
 inline constexpr uint64_t kCublasWorkspaceBytes = (4096 * 2 + 16 * 8) * 1024;
 
+/// Whether it is the size of a cuBLAS or cuBLASLt workspace by default: also Hopper's 32 MiB, and
+/// 1 MiB of cuBLASLt. Says something only of a block that its stack made once, for all steps.
+inline bool is_workspace_size(uint64_t bytes) {
+  return bytes == kCublasWorkspaceBytes || bytes == 32 << 20 || bytes == 1 << 20;
+}
+
 }  // namespace gpumemprof

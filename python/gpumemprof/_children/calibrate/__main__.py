@@ -30,6 +30,7 @@ def _calibrate(index: int) -> dict[str, Any]:
         "schema": "gpumemprof.calibration/1",
         "device": torch.cuda.get_device_name(index),
         "total_bytes": meter.total_bytes,
+        "multiprocessors": torch.cuda.get_device_properties(index).multi_processor_count,
         "driver": meter.driver,
         "torch": torch.__version__,
         "cuda": torch.version.cuda,

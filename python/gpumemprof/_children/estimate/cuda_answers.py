@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import types
 from typing import Any
 
@@ -10,7 +11,8 @@ import torch
 # For scripts that ask how much there is. What is estimated does not depend on it.
 TOTAL_BYTES = 80 << 30
 _CAPABILITY = (8, 0)
-MULTIPROCESSORS, THREADS_OF_ONE = 108, 2048  # of an A100
+MULTIPROCESSORS = int(os.environ.get("GPUMEMPROF_ESTIMATE_MULTIPROCESSORS") or 108)  # else an A100's
+THREADS_OF_ONE = 2048
 
 
 class _Nothing:
