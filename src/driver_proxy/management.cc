@@ -49,11 +49,11 @@ bool used_by_management(int device, uint64_t* bytes) {
   auto* by_uuid = find<int(const char*, void**)>(library, "nvmlDeviceGetHandleByUUID");
   auto* by_place = find<int(const char*, void**)>(library, "nvmlDeviceGetHandleByPciBusId_v2");
   auto* memory_of = find<int(void*, Memory*)>(library, "nvmlDeviceGetMemoryInfo");
-  if (!begin || !end || !by_uuid || !by_place || !memory_of || begin() != 0) return false;
+  if (!begin || !end || !by_uuid || !memory_of || begin() != 0) return false;
   void* handle = nullptr;
   Memory memory{};
   const bool has_handle = (uuid_text(device, name) && by_uuid(name, &handle) == 0) ||
-                          (place_text(device, name) && by_place(name, &handle) == 0);
+                          (by_place && place_text(device, name) && by_place(name, &handle) == 0);
   const bool is_known = has_handle && memory_of(handle, &memory) == 0;
   end();
   *bytes = memory.used;

@@ -38,7 +38,8 @@ __attribute__((constructor)) static void read_config() {
   g_config.free_stacks = getenv("GPUMEMPROF_FREE_STACKS") != nullptr;
   g_config.no_cpu = getenv("GPUMEMPROF_NO_CPU") != nullptr;
   g_config.no_attribution = getenv("GPUMEMPROF_NO_ATTRIBUTION") != nullptr;
-  g_config.marks_collectives = getenv("GPUMEMPROF_COLLECTIVES") != nullptr;
+  const char* collectives = getenv("GPUMEMPROF_COLLECTIVES");
+  g_config.marks_collectives = !collectives || strcmp(collectives, "0") != 0;
   g_arena_address = parse_arena_address(getenv("GPUMEMPROF_ARENA"));
   g_config.max_disk_bytes = number(getenv("GPUMEMPROF_MAX_DISK"));
   const char* package = getenv("GPUMEMPROF_PACKAGE");

@@ -8,7 +8,7 @@ import harness
 
 PROGRAM = Path(__file__).parent / "programs" / "divided.py"
 TORCHRUN = Path(harness.PYTHON).parent / "torchrun"
-ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", "GPUMEMPROF_COLLECTIVES": "1"}
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
 
 
 def free_port():

@@ -2,8 +2,9 @@
 // clocks and shows who comes last. A thread of the process group does the work, so what is marked
 // is the work itself, whatever asked for it: DistributedDataParallel's reducer, FSDP, Python.
 //
-// Only where GPUMEMPROF_COLLECTIVES asks for it: two of some 35 recorded runs of a tensor-parallel
-// program ended in std::terminate at exit, and it is not known yet whether by this.
+// GPUMEMPROF_COLLECTIVES=0 leaves them out. A program of gloo may end in std::terminate with this and
+// without: a worker that still holds a finished work asks for the GIL while CPython before 3.14
+// finalizes (pytorch issue 190489); 3 of 24 plain runs of a tensor-parallel one did on a busy machine.
 //
 // Only groups of all ranks, and only what the framework numbers alike on each.
 #include "format/format.h"
