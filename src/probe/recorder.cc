@@ -209,6 +209,19 @@ State open_recording_of_this_process() {
 HOT_DATA volatile uint32_t* g_state = g_unset;
 bool g_sandboxed;
 
+/// What tell_own_rank() was told, into the file: by whoever comes later, it or the opening thread.
+static void write_own_rank() {
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);  // the config, the page: one of both sees the other's
+  const uint32_t rank_plus_one = g_config.rank_plus_one;
+  FileState* shared = file_state();
+  if (rank_plus_one == 0 || !shared || shared->unshared) return;
+  auto* header = reinterpret_cast<FileHeader*>(g_recorder->page);
+  auto* job = reinterpret_cast<JobPlace*>(g_recorder->page + kJobOffset);
+  header->rank_plus_one = rank_plus_one;
+  job->launcher = g_config.job.launcher, job->world_size = g_config.job.world_size;
+  job->crc32c = job_crc(header->recording_id, *job);
+}
+
 bool begin_recording() {
   if (g_sandboxed) return false;
   if (g_state == g_unset) {
@@ -234,6 +247,7 @@ bool begin_recording() {
                        __ATOMIC_RELAXED);
     }
     __atomic_store_n(g_state, next, __ATOMIC_RELEASE);
+    if (g_config.job.launcher == format::kOwnGroup) write_own_rank();
     return next == kRecording;
   }
   // Another thread opens the file, which takes under a millisecond; wait at most about a second for
@@ -262,13 +276,7 @@ FileState* file_state() {
 void tell_own_rank(uint32_t rank, uint32_t size) {
   g_config.job.launcher = format::kOwnGroup, g_config.job.world_size = size;
   g_config.rank_plus_one = rank + 1;
-  FileState* shared = file_state();
-  if (!shared || shared->unshared) return;  // a later process's file will have it
-  auto* header = reinterpret_cast<FileHeader*>(g_recorder->page);
-  auto* job = reinterpret_cast<JobPlace*>(g_recorder->page + kJobOffset);
-  header->rank_plus_one = g_config.rank_plus_one;
-  job->launcher = g_config.job.launcher, job->world_size = size;
-  job->crc32c = job_crc(header->recording_id, *job);
+  write_own_rank();
 }
 
 void count_loss(LossKind kind, uint64_t events) {
