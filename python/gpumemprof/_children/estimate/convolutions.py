@@ -6,6 +6,7 @@ plain product of matrices."""
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import torch
@@ -37,7 +38,7 @@ def workspace(part: str, data: torch.Tensor, outcome: torch.Tensor, weight: torc
     stride, _, _, transposed, _, groups = geometry
     if groups > 1 or data.numel() == 0:
         return 0
-    kernel, channels = _product(weight.shape[2:]), int(data.shape[1])
+    kernel, channels = prod(weight.shape[2:]), int(data.shape[1])
     if _is_last(data):
         return _TABLE_BYTES + (_shared(weight) if part != "i" else 0)
     if channels <= _FEW_CHANNELS and kernel < _LARGE_KERNEL and (part == "f" or data.element_size() == 4):
@@ -45,32 +46,25 @@ def workspace(part: str, data: torch.Tensor, outcome: torch.Tensor, weight: torc
     copies = _padded(data, 1) + _padded(outcome, 1)
     if kernel > 1:
         copies += _padded(weight, 0 if transposed else 1)
-        return _TABLE_BYTES + copies + (min(_PARTIAL_BYTES, _MOST_PARTIAL * _bytes(weight)) if part == "w" else 0)
-    is_product = _product(stride) == 1 and _product(data.shape[2:]) * data.element_size() % _ALIGNMENT == 0
+        return _TABLE_BYTES + copies + (min(_PARTIAL_BYTES, _MOST_PARTIAL * bytes_of(weight)) if part == "w" else 0)
+    is_product = prod(stride) == 1 and prod(data.shape[2:]) * data.element_size() % _ALIGNMENT == 0
     if part != "w":
         return _TABLE_BYTES + (0 if is_product else copies)
-    of_samples = _bytes(weight) * int(data.shape[0])  # a product a sample, then their sum
-    if is_product and of_samples <= _bytes(data) + _bytes(outcome):
+    of_samples = bytes_of(weight) * int(data.shape[0])  # a product a sample, then their sum
+    if is_product and of_samples <= bytes_of(data) + bytes_of(outcome):
         return _TABLE_BYTES + of_samples
     return _TABLE_BYTES + copies + _shared(weight)
 
 
 def _shared(weight: torch.Tensor) -> int:
-    size = _bytes(weight)
+    size = bytes_of(weight)
     return min(_PARTIAL_BYTES // size, _MOST_PARTIAL) * size if 2 * size <= _PARTIAL_BYTES else 0
 
 
 def _padded(tensor: torch.Tensor, dim: int) -> int:
     channels = int(tensor.shape[dim])
-    return _bytes(tensor) // channels * (channels + (-channels % _HALF_CHANNELS if tensor.element_size() == 2 else 0))
+    return bytes_of(tensor) // channels * (channels + (-channels % _HALF_CHANNELS if tensor.element_size() == 2 else 0))
 
 
-def _bytes(tensor: torch.Tensor) -> int:
+def bytes_of(tensor: torch.Tensor) -> int:
     return int(tensor.numel() * tensor.element_size())
-
-
-def _product(numbers: Any) -> int:
-    product = 1
-    for number in numbers:
-        product *= int(number)
-    return product

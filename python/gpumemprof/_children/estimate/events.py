@@ -7,6 +7,7 @@ import weakref
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from functools import partial
+from math import prod
 from typing import Any
 
 import torch
@@ -170,11 +171,11 @@ class EventLog(TorchDispatchMode):  # type: ignore[misc]
         shape = self._shapes.setdefault(key, len(self._shapes))
         facts = [
             shape,
-            _bytes(data),
-            _bytes(outcome),
-            _bytes(weight),
-            _product(weight.shape[2:]),
-            _product(stride),
+            convolutions.bytes_of(data),
+            convolutions.bytes_of(outcome),
+            convolutions.bytes_of(weight),
+            prod(weight.shape[2:]),
+            prod(stride),
             int(groups),
             int(data.shape[1]),
             int(outcome.shape[1]),
@@ -211,14 +212,3 @@ class EventLog(TorchDispatchMode):  # type: ignore[misc]
             for line in self.lines(facts):
                 file.write(line + "\n")
         os.replace(path + ".part", path)
-
-
-def _bytes(tensor: torch.Tensor) -> int:
-    return int(tensor.numel() * tensor.element_size())
-
-
-def _product(numbers: Any) -> int:
-    product = 1
-    for number in numbers:
-        product *= int(number)
-    return product
