@@ -12,6 +12,8 @@ constexpr uint64_t kRegionBytes = 32 << 20;
 /// The first region of a process has 8 MiB of the context's own, and this much is left of it. It is
 /// there from the second segment on.
 constexpr uint64_t kContextHoleBytes = 24 << 20;
+/// Looked at for a segment: a file can be made with a hole for each, and work for their square.
+constexpr int kMostHoles = 1024;
 
 }  // namespace
 
@@ -30,9 +32,7 @@ uint64_t RisingAddresses::place_range(uint64_t size_bytes) {
 
 uint64_t FallingAddresses::place_segment(uint64_t size_bytes) {
   const uint64_t bytes = round_up_to(size_bytes, kDriverPageBytes);
-  const auto hole =
-      std::ranges::find_if(holes_, [&](const auto& one) { return one.second >= bytes; });
-  if (hole != holes_.end()) {
+  if (const auto hole = find_hole(bytes); hole != holes_.end()) {
     const auto [address, room] = *hole;
     holes_.erase(hole);
     if (room > bytes) holes_.emplace(address + bytes, room - bytes);
@@ -42,6 +42,13 @@ uint64_t FallingAddresses::place_segment(uint64_t size_bytes) {
   const uint64_t address = place_in_region(bytes);
   if (is_first) holes_.emplace(kTop + kRegionBytes - kContextHoleBytes, kContextHoleBytes);
   return address;
+}
+
+FallingAddresses::Holes::iterator FallingAddresses::find_hole(uint64_t bytes) {
+  int looks = 0;
+  for (auto hole = holes_.begin(); hole != holes_.end() && looks < kMostHoles; ++hole, ++looks)
+    if (hole->second >= bytes) return hole;
+  return holes_.end();
 }
 
 uint64_t FallingAddresses::place_in_region(uint64_t bytes) {
@@ -54,8 +61,7 @@ uint64_t FallingAddresses::place_in_region(uint64_t bytes) {
 
 bool FallingAddresses::follow(uint64_t address, uint64_t size_bytes) {
   const uint64_t bytes = round_up_to(size_bytes, kDriverPageBytes);
-  const auto first =
-      std::ranges::find_if(holes_, [&](const auto& one) { return one.second >= bytes; });
+  const auto first = find_hole(bytes);
   const uint64_t told =
       first != holes_.end() ? first->first : lowest_ - round_up_to(bytes, kRegionBytes);
   if (const auto after = holes_.upper_bound(address); after != holes_.begin()) {

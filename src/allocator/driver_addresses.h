@@ -34,12 +34,14 @@ class FallingAddresses : public RisingAddresses {
   bool follow(uint64_t address, uint64_t size_bytes);
 
  private:
+  using Holes = std::map<uint64_t, uint64_t>;  // size by address
+  Holes::iterator find_hole(uint64_t bytes);
   uint64_t place_in_region(uint64_t bytes);
 
   static constexpr uint64_t kTop = 0x700000000000;
   uint64_t lowest_ = kTop;
-  std::map<uint64_t, uint64_t> holes_;  // size by address
-  std::set<uint64_t> regions_;          // where they begin: holes of two are not one
+  Holes holes_;
+  std::set<uint64_t> regions_;  // where they begin: holes of two are not one
 };
 
 /// Falling where that tells more than half of the recorded segments' places.
