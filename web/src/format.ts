@@ -18,8 +18,9 @@ export function bytes(value: number | null | undefined): string {
 export function signed(value: number): string {
   return value > 0 ? `+${bytes(value)}` : bytes(value);
 }
+const NUMBER = new Intl.NumberFormat("en");
 export function count(value: number | null | undefined): string {
-  return value === null || value === undefined ? "unknown" : Math.round(value).toLocaleString("en");
+  return value === null || value === undefined ? "unknown" : NUMBER.format(Math.round(value));
 }
 export function exact(value: number | null | undefined): string {
   return value === null || value === undefined ? "unknown" : `${count(value)} bytes`;

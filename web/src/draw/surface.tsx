@@ -65,7 +65,9 @@ export function SurfaceBox(props: SurfaceProps) {
       },
       below: below.current!, top: top.current!, context, width: 0, height: 0, ratio: 1,
     };
-    const resized = signal(0);
+    const due = signal(0);
+    let is_due = true;
+    let frame = 0;
     const measure = () => {
       if (!box.current) return; // taken away while the browser was measuring
       const { clientWidth: width, clientHeight: height } = box.current;
@@ -77,15 +79,27 @@ export function SurfaceBox(props: SurfaceProps) {
         canvas.height = Math.max(1, Math.round(height * ratio));
       }
       if (props.size) props.size.value = [width, height];
-      resized.value++;
+      // At once: a canvas of a new size is empty.
+      is_due = true;
+      due.value++;
     };
     const observer = new ResizeObserver(measure);
     observer.observe(box.current!);
     measure();
     const undo_setup = latest.current.setup?.(surface);
-    // The signals read while drawing trigger the next drawing.
+    // The signals read while drawing trigger the next drawing, of which a frame has one.
     const stop = effect(() => {
-      resized.value, is_dark.value;
+      due.value;
+      if (!is_due) {
+        frame ||= requestAnimationFrame(() => {
+          frame = 0;
+          is_due = true;
+          due.value++;
+        });
+        return;
+      }
+      is_due = false;
+      is_dark.value;
       if (surface.width === 0 || surface.height === 0) return;
       context.setTransform(surface.ratio, 0, 0, surface.ratio, 0, 0);
       context.clearRect(0, 0, surface.width, surface.height);
@@ -94,6 +108,7 @@ export function SurfaceBox(props: SurfaceProps) {
     });
     return () => {
       stop();
+      cancelAnimationFrame(frame);
       undo_setup?.();
       observer.disconnect();
     };

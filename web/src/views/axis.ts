@@ -72,14 +72,26 @@ export interface Fetch {
   to: number;
   columns: number;
 }
+const bucket_for = (span: number, width_px: number) => 2 ** Math.max(0, Math.ceil(Math.log2(span / Math.max(1, width_px) / 1.5)));
+const columns_of = (from: number, to: number, bucket: number) => Math.max(1, Math.min(8192, Math.ceil((to - from) / bucket)));
 /** What to fetch for a visible range: three times as wide, in power-of-two buckets of about a pixel. */
 export function fetch_for(from: number, to: number, events: number, width_px: number): Fetch {
-  const bucket = 2 ** Math.max(0, Math.ceil(Math.log2((to - from) / Math.max(1, width_px) / 1.5)));
+  const bucket = bucket_for(to - from, width_px);
   const span = to - from;
   const grid = Math.max(bucket, 2 ** Math.floor(Math.log2(Math.max(1, span))));
   const low = Math.max(0, Math.floor((from - span) / grid) * grid);
   const high = Math.min(events, Math.ceil((to + span) / grid) * grid);
-  return { from: low, to: high, columns: Math.max(1, Math.min(8192, Math.ceil((high - low) / bucket))) };
+  return { from: low, to: high, columns: columns_of(low, high, bucket) };
+}
+/** The window of `held` as long as it has the visible range with half as much beside it, in buckets of the same size: an
+ *  answer that comes rebuilds all rectangles. */
+export function fetch_again(held: Fetch | null, from: number, to: number, events: number, width_px: number): Fetch {
+  if (held && held.to <= events) {
+    const margin = (to - from) / 2;
+    const has_all = held.from <= Math.max(0, from - margin) && held.to >= Math.min(events, to + margin);
+    if (has_all && held.columns === columns_of(held.from, held.to, bucket_for(to - from, width_px))) return held;
+  }
+  return fetch_for(from, to, events, width_px);
 }
 /** The first event of a column; that of the column after the last is the range's end. */
 export function column_start(from: number, to: number, columns: number, index: number): number {

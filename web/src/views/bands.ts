@@ -59,8 +59,8 @@ export function values_at(levels: Levels, column: number): number[] {
 
 /** Rectangles of the bands; x in units of the axis less `origin`, y in bytes. Columns of equal value are one rectangle. */
 export function band_rects(levels: Levels, colours: number[], unit: (event: number) => number, origin: number): RectList {
-  const out = new RectList();
   const { columns, values } = levels;
+  const out = new RectList(columns * levels.keys.length);
   const edges = new Float64Array(columns + 1);
   for (let i = 0; i <= columns; ++i) edges[i] = unit(levels.begin[i]) - origin;
   const below = new Float64Array(columns);
@@ -90,12 +90,15 @@ export function blocks_of(answer: Answer): Block[] {
   const [id, start, end, size] = [answer.u32("id"), answer.u32("start"), answer.u32("end"), answer.f64("size_bytes")];
   return Array.from(id, (value, index) => ({ index, id: value, start: start[index], end: end[index], size_bytes: size[index] }));
 }
-/** A rectangle of the block view: where it is, and whose. */
-export interface BlockSpan {
-  block: Block;
-  x0: number;
-  x1: number;
-  bottom: number;
+/** Rectangles of the block view, in columns and bytes: of `blocks[block[i]]` from column x0[i] to x1[i]. */
+export interface BlockSpans {
+  blocks: Block[]; // in the order of their allocation
+  count: number;
+  block: Uint32Array;
+  x0: Uint32Array;
+  x1: Uint32Array;
+  bottom: Float64Array;
+  rest: Float64Array; // by column: all blocks that are not among these
 }
 /** Alive from the moment of its start until the one before its end. */
 export function is_alive(block: Block, event: number): boolean {
@@ -105,28 +108,36 @@ export function is_alive(block: Block, event: number): boolean {
 /** Single blocks as bands in the order of their allocation, and the sum of the rest on top: it changes at most events,
  *  and would move all that lies on it. In every column the blocks and the rest add up to the total. Null: there would be
  *  more than `most` rectangles. */
-export function block_spans(levels: Levels, blocks: Block[], most = Infinity): { spans: BlockSpan[]; rest: Float64Array } | null {
+export function block_spans(levels: Levels, shown: Block[], most = levels.columns * shown.length): BlockSpans | null {
   const { columns, event, total } = levels;
-  const ordered = [...blocks].sort((a, b) => a.start - b.start || a.id - b.id);
-  const rest = Float64Array.from(total);
-  const spans: BlockSpan[] = [];
-  let alive: { block: Block; span: BlockSpan | null }[] = [];
+  const blocks = [...shown].sort((a, b) => a.start - b.start || a.id - b.id);
+  const [block, x0, x1] = [new Uint32Array(most), new Uint32Array(most), new Uint32Array(most)];
+  const [bottom, rest] = [new Float64Array(most), Float64Array.from(total)];
+  const alive = new Uint32Array(blocks.length);
+  const span_of = new Int32Array(blocks.length).fill(-1);
+  let living = 0;
   let next = 0;
+  let count = 0;
   for (let i = 0; i < columns; ++i) {
-    if (alive.some((one) => !is_alive(one.block, event[i]))) alive = alive.filter((one) => is_alive(one.block, event[i]));
-    while (next < ordered.length && ordered[next].start <= event[i]) {
-      if (is_alive(ordered[next], event[i])) alive.push({ block: ordered[next], span: null });
-      ++next;
-    }
-    let bottom = 0;
-    for (const one of alive) {
+    let kept = 0;
+    for (let at = 0; at < living; ++at) if (is_alive(blocks[alive[at]], event[i])) alive[kept++] = alive[at];
+    living = kept;
+    for (; next < blocks.length && blocks[next].start <= event[i]; ++next) if (is_alive(blocks[next], event[i])) alive[living++] = next;
+    let height = 0;
+    for (let at = 0; at < living; ++at) {
+      const one = alive[at];
       // A block that does not move continues its rectangle.
-      if (one.span && one.span.bottom === bottom) one.span.x1 = i + 1;
-      else spans.push((one.span = { block: one.block, x0: i, x1: i + 1, bottom }));
-      bottom += one.block.size_bytes;
+      if (span_of[one] < 0 || bottom[span_of[one]] !== height) {
+        if (count === most) return null;
+        span_of[one] = count;
+        block[count] = one;
+        x0[count] = i;
+        bottom[count++] = height;
+      }
+      x1[span_of[one]] = i + 1;
+      height += blocks[one].size_bytes;
     }
-    rest[i] = Math.max(0, total[i] - bottom);
-    if (spans.length > most) return null;
+    rest[i] = Math.max(0, total[i] - height);
   }
-  return { spans, rest };
+  return { blocks, count, block, x0, x1, bottom, rest };
 }

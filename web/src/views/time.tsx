@@ -128,7 +128,7 @@ export const BY: Record<string, string> = {
 function BlocksNote() {
   const head = data.blocks_asked.value.answer?.head;
   if (!head) return <p class="dim">{data.blocks_asked.value.error ?? "Loading…"}</p>;
-  const smaller = (head.alive?.blocks ?? 0) - (data.spans.value?.shown ?? 0);
+  const smaller = (head.alive?.blocks ?? 0) - (data.spans.value?.blocks.length ?? 0);
   return (
     <p class="dim">
       Each band is a block, in order of allocation, coloured by its stack. The grey band on top is the sum of{" "}
@@ -149,7 +149,7 @@ export function TimeView() {
       const read = data.reading_at(levels, data.hovered.value ?? 0);
       tip.value = { x, y, text: format.frame_line(levels.keys[found.key].label), value: format.bytes(read?.keys[found.key]) };
     } else if (found.block !== undefined) {
-      const block = data.spans.value?.spans.find((span) => span.block.id === found.block)?.block;
+      const block = data.spans.value?.blocks.find(({ id }) => id === found.block);
       tip.value = block ? { x, y, text: `Block ${format.count(block.id)}`, value: format.bytes(block.size_bytes) } : null;
     } else tip.value = null;
   };

@@ -3,10 +3,10 @@ import { computed, signal } from "@preact/signals";
 import { colour_of, colour_of_id, is_dark } from "../draw/palette.ts";
 import { ask, device, filter, moment, moments, subject, visible } from "../state/run.ts";
 import { part } from "../state/view.ts";
-import { fetch_for, NO_TIMES, Axis } from "./axis.ts";
-import type { Times } from "./axis.ts";
+import { fetch_again, NO_TIMES, Axis } from "./axis.ts";
+import type { Fetch, Times } from "./axis.ts";
 import { block_spans, blocks_of, column_of, levels_of } from "./bands.ts";
-import type { BlockSpan, Levels } from "./bands.ts";
+import type { BlockSpans, Levels } from "./bands.ts";
 import { NONE } from "../data/columns.ts";
 
 export const LEFT = 66;
@@ -25,11 +25,12 @@ export const isolated = signal<string | null>(null);
 export const by = part("by");
 export const is_blocks = computed(() => by.value === "blocks");
 
+let held: Fetch | null = null;
 const window_asked = computed(() => {
   const [from, to] = visible.value;
   const width = Math.max(100, size.value[0] - LEFT);
   // Columns have equal numbers of events; on a time axis, where events crowd, they must be narrower.
-  return fetch_for(from, to, moments.value, is_blocks.value ? width / 2 : part("axis").value === "time" ? 2.5 * width : width);
+  return (held = fetch_again(held, from, to, moments.value, is_blocks.value ? width / 2 : part("axis").value === "time" ? 2.5 * width : width));
 });
 const with_subject = () => ({ ...subject(), ...window_asked.value });
 
@@ -80,7 +81,7 @@ export const marks = computed<Mark[]>(() => {
   }));
 });
 
-export const spans = computed<{ spans: BlockSpan[]; rest: Float64Array; shown: number; stack: Uint32Array } | null>(() => {
+export const spans = computed<(BlockSpans & { colour: number[] }) | null>(() => {
   const answer = blocks_asked.value.answer;
   const all = levels.value;
   if (!is_blocks.value || !answer || !all || answer.head.from !== all.from || answer.head.to !== all.to) return null;
@@ -88,7 +89,8 @@ export const spans = computed<{ spans: BlockSpan[]; rest: Float64Array; shown: n
   let shown = blocks_of(answer);
   let made = block_spans(all, shown, MOST_SPANS);
   while (!made) made = block_spans(all, (shown = shown.slice(0, shown.length >> 1)), MOST_SPANS);
-  return { ...made, shown: shown.length, stack: answer.u32("stack") };
+  const stack = answer.u32("stack");
+  return { ...made, colour: made.blocks.map((block) => colour_of_block(stack[block.index], block.id)) };
 });
 
 export const colour_list = computed(() => {
@@ -98,7 +100,7 @@ export const colour_list = computed(() => {
   return shown.keys.map((key) => colour_of(levels_asked.value.query.by as string, key.id < 0 ? "other" : key.label, dark));
 });
 /** The colour of the block's stack, varied a little so that neighbours of the same stack can be told apart. */
-export function colour_of_block(stack: number, id: number): number {
+function colour_of_block(stack: number, id: number): number {
   const own = colour_of_id(stack === NONE ? 0 : stack);
   const by = [-8, 0, 8][id % 3];
   const shift = (at: number) => Math.min(255, Math.max(0, ((own >> at) & 255) + by)) << at;

@@ -55,14 +55,14 @@ function rects_of(surface: Surface, levels: Levels, axis: Axis): number {
     return origin;
   }
   if (!blocks) return origin;
-  const out = new RectList();
+  const out = new RectList(levels.columns + blocks.count);
   const grey = colour_of("", "other", dark);
-  const edge = (i: number) => unit(levels.begin[i]) - origin;
-  for (let i = 0; i < levels.columns; ++i) if (blocks.rest[i] > 0) out.add(edge(i), levels.total[i] - blocks.rest[i], edge(i + 1), levels.total[i], grey);
-  for (const span of blocks.spans) {
-    const own = data.colour_of_block(blocks.stack[span.block.index], span.block.id);
-    const colour = chosen_block.value >= 0 && chosen_block.value !== span.block.id ? faded(own) : own;
-    out.add(edge(span.x0), span.bottom, edge(span.x1), span.bottom + span.block.size_bytes, colour);
+  const edges = Float64Array.from(levels.begin, (event) => unit(event) - origin);
+  for (let i = 0; i < levels.columns; ++i) if (blocks.rest[i] > 0) out.add(edges[i], levels.total[i] - blocks.rest[i], edges[i + 1], levels.total[i], grey);
+  const colour = blocks.blocks.map((block, i) => (chosen_block.value >= 0 && chosen_block.value !== block.id ? faded(blocks.colour[i]) : blocks.colour[i]));
+  for (let i = 0; i < blocks.count; ++i) {
+    const { block, x0, x1, bottom } = blocks;
+    out.add(edges[x0[i]], bottom[i], edges[x1[i]], bottom[i] + blocks.blocks[block[i]].size_bytes, colour[block[i]]);
   }
   surface.rects.set(out);
   return origin;
@@ -263,45 +263,32 @@ function draw_hits(c: CanvasRenderingContext2D, levels: Levels, x_of: (e: number
 }
 
 function draw_marks(c: CanvasRenderingContext2D, x_of: (e: number) => number, plot: Plot, tone: Colours): void {
-  let free_from = plot.x;
   c.textBaseline = "middle";
   c.textAlign = "left";
-  const flag = (x: number, text: string, colour: string) => {
+  const taken: [number, number][] = []; // by labels
+  /** Draws a label where the first of `places` has room for it. */
+  const flag = (text: string, colour: string, ...places: ((width: number) => number)[]) => {
     const w = c.measureText(text).width;
-    const at = Math.max(plot.x + 3, x + 4);
-    if (x + 4 + w < plot.x || at < free_from || at + w > plot.x + plot.w) return;
+    const at = places.map((place) => place(w)).find((x) => x >= plot.x && x + w <= plot.x + plot.w && taken.every(([from, to]) => x > to + 10 || x + w < from - 10));
+    if (at === undefined) return;
     c.fillStyle = colour;
     c.fillText(text, at, plot.y / 2 + 1);
-    free_from = at + w + 10;
+    taken.push([at, at + w]);
   };
+  // One that began further left keeps its label while some of it is to the right.
+  const after = (x: number) => (w: number) => (x + 4 + w < plot.x ? -1 : Math.max(plot.x + 3, x + 4));
   // What ends at a line is named before it: after it the next has begun.
-  const flag_before = (x: number, text: string, colour: string) => {
-    const w = c.measureText(text).width;
-    const at = x - 4 - w;
-    if (at < free_from || x > plot.x + plot.w) return;
-    c.fillStyle = colour;
-    c.fillText(text, at, plot.y / 2 + 1);
-    free_from = x + 4;
-  };
+  const before = (x: number) => (w: number) => x - 4 - w;
   const shown = data.marks.value;
   // Out of memory first: its label matters most. Very many would hide the chart: then only the chosen one is drawn at full height.
   const refused = shown.filter((mark) => mark.kind === data.OUT_OF_MEMORY && x_of(mark.event) >= plot.x && x_of(mark.event) <= plot.x + plot.w);
-  const last = refused.at(-1);
   for (const mark of refused) {
     const x = Math.round(x_of(mark.event)) + 0.5;
     const is_tall = refused.length <= MOST_TALL || mark.event === moment.value;
     c.strokeStyle = tone.bad;
     c.lineWidth = is_tall ? 2 : 1;
     line(c, x, is_tall ? 0 : plot.y - 7, x, is_tall ? plot.y + plot.h : plot.y + 5);
-    const saved = free_from;
-    if (is_tall || mark === refused[0]) flag(x, `Out of memory${mark.bytes ? `: ${format.bytes(mark.bytes)} refused` : ""}`, tone.bad);
-    const text = "Out of memory";
-    if (mark === last && free_from === saved && x - 5 - c.measureText(text).width > free_from) {
-      c.fillStyle = tone.bad;
-      c.textAlign = "right";
-      c.fillText(text, x - 5, plot.y / 2 + 1);
-      c.textAlign = "left";
-    }
+    if (is_tall || mark === refused[0]) flag(`Out of memory${mark.bytes ? `: ${format.bytes(mark.bytes)} refused` : ""}`, tone.bad, after(x), before(x));
   }
   c.lineWidth = 1;
   for (const mark of shown) {
@@ -312,7 +299,7 @@ function draw_marks(c: CanvasRenderingContext2D, x_of: (e: number) => number, pl
       c.strokeStyle = tone.dim;
       for (let at = plot.x - plot.h; at < x; at += 9) line(c, at, plot.y + plot.h, at + plot.h, plot.y);
       c.globalAlpha = 1;
-      flag(plot.x, "Unknown before this point", tone.dim);
+      flag("Unknown before this point", tone.dim, after(plot.x));
     } else if (mark.kind === data.STEP || mark.kind === data.PHASE || mark.kind === data.ANNOTATION) {
       if (x < plot.x - 200 || x > plot.x + plot.w) continue;
       c.strokeStyle = tone.mark;
@@ -326,7 +313,8 @@ function draw_marks(c: CanvasRenderingContext2D, x_of: (e: number) => number, pl
       }
       c.globalAlpha = 1;
       c.setLineDash([]);
-      (mark.kind === data.STEP ? flag_before : flag)(x, mark.label.length > 40 ? `${format.plain(mark.label.slice(0, 40))}…` : format.plain(mark.label), tone.mark);
+      const label = mark.label.length > 40 ? `${format.plain(mark.label.slice(0, 40))}…` : format.plain(mark.label);
+      flag(label, tone.mark, mark.kind === data.STEP ? before(x) : after(x));
     }
   }
 }
@@ -376,10 +364,11 @@ export function under(x: number, y: number): { key?: number; block?: number } {
   const column = column_at(levels, event);
   const blocks = data.spans.value;
   if (data.is_blocks.value) {
-    const hit = blocks?.spans.find(
-      (span) => span.x0 <= column && column < span.x1 && span.bottom <= value && value < span.bottom + span.block.size_bytes,
-    );
-    return hit ? { block: hit.block.id } : {};
+    for (let i = 0; blocks && i < blocks.count; ++i) {
+      const block = blocks.blocks[blocks.block[i]];
+      if (blocks.x0[i] <= column && column < blocks.x1[i] && blocks.bottom[i] <= value && value < blocks.bottom[i] + block.size_bytes) return { block: block.id };
+    }
+    return {};
   }
   let sum = 0;
   for (let key = 0; key < levels.keys.length; ++key) {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { load } from "../load.mjs";
 
-const { band_rects, block_spans, column_of, fetch_for, Axis, ticks } = await load("views/bands.ts", "views/axis.ts");
+const { band_rects, block_spans, column_of, fetch_again, fetch_for, Axis, ticks } = await load("views/bands.ts", "views/axis.ts");
 const NONE = 0xffffffff;
 
 function levels_of(values, event, begin) {
@@ -38,9 +38,12 @@ test("blocks and the rest add up to the total of every column", () => {
   const event = Array.from({ length: 100 }, (_, i) => i);
   const levels = levels_of([event.map(total)], event, [...event, 100]);
   const shown = [...blocks].sort((a, b) => b.size_bytes - a.size_bytes).slice(0, 25);
-  const { spans, rest } = block_spans(levels, shown);
-  assert.equal(block_spans(levels, shown, spans.length - 1), null);
-  assert.equal(block_spans(levels, shown, spans.length).spans.length, spans.length);
+  const made = block_spans(levels, shown);
+  assert.equal(block_spans(levels, shown, made.count - 1), null);
+  assert.equal(block_spans(levels, shown, made.count).count, made.count);
+  const spans = Array.from({ length: made.count }, (_, i) => ({
+    block: made.blocks[made.block[i]], x0: made.x0[i], x1: made.x1[i], bottom: made.bottom[i],
+  }));
   for (const e of event) {
     const over = spans.filter((span) => span.x0 <= e && e < span.x1).sort((a, b) => a.bottom - b.bottom);
     let top = 0;
@@ -48,7 +51,7 @@ test("blocks and the rest add up to the total of every column", () => {
       assert.equal(span.bottom, top);
       top += span.block.size_bytes;
     }
-    assert.equal(top + rest[e], total(e));
+    assert.equal(top + made.rest[e], total(e));
   }
 });
 
@@ -64,6 +67,20 @@ test("three times the visible range is fetched, in buckets of a power of two", (
   assert.deepEqual(fetch_for(0, 10, 10, 1000), { from: 0, to: 10, columns: 10 });
   // Moving a little asks for the same.
   assert.deepEqual(fetch_for(5010, 6010, 100_000, 500), fetch_for(5020, 6020, 100_000, 500));
+});
+
+test("an answer is kept until the range comes near its end, or is shown finer or coarser", () => {
+  const held = fetch_for(5000, 6000, 100_000, 500);
+  assert.equal(fetch_again(held, 5200, 6200, 100_000, 500), held);
+  const near = fetch_again(held, held.to - 1400, held.to - 400, 100_000, 500);
+  assert.notEqual(near, held);
+  assert.ok(near.to > held.to);
+  assert.deepEqual(fetch_again(held, 5000, 5400, 100_000, 500), fetch_for(5000, 5400, 100_000, 500));
+  assert.deepEqual(fetch_again(held, 4000, 7000, 100_000, 500), fetch_for(4000, 7000, 100_000, 500));
+  // A run's ends need nothing beside them; another run may be shorter.
+  const end = fetch_for(98_000, 99_000, 99_999, 500);
+  assert.equal(fetch_again(end, 98_999, 99_999, 99_999, 500), end);
+  assert.notEqual(fetch_again(end, 98_000, 98_500, 98_600, 500), end);
 });
 
 test("an axis of time goes there and back", () => {
