@@ -34,6 +34,7 @@ std::string memory_text(const DeviceMemory& memory) {
   if (!memory.total && !memory.used) return "memory unknown (" + memory.total.absent_because + ')';
   std::string out = bytes_of(memory.total) + ", used " + bytes_of(memory.used) + share_of(memory);
   if (memory.free) out += ", free " + format_bytes(*memory.free.bytes);
+  if (!memory.source.empty()) out += " (shares the host's memory: " + memory.source + ')';
   if (memory.reserved) out += "; reserved by the driver " + format_bytes(*memory.reserved.bytes);
   return out;
 }

@@ -25,7 +25,12 @@ enum class Depth { kMemory, kProcesses, kEverything };
 struct DeviceMemory {
   Quantity total, used, free;
   Quantity reserved;  ///< of `used`: what driver and firmware keep for themselves
+  /// Who told it, where not the device's driver: kHostMemorySource. Else empty.
+  std::string source;
 };
+
+/// The figures are the host's: the device shares its memory (GB10, Jetson), and its driver tells none.
+inline constexpr const char* kHostMemorySource = "/proc/meminfo";
 
 /// One process that the driver says uses the device.
 struct AcceleratorProcess {

@@ -23,6 +23,7 @@ void put_memory(Json* out, const DeviceMemory& memory) {
   put(out, "used_bytes", memory.used);
   put(out, "free_bytes", memory.free);
   put(out, "reserved_bytes", memory.reserved);
+  (*out)["memory_source"] = memory.source.empty() ? Json(nullptr) : Json(memory.source);
 }
 
 template <class Of>

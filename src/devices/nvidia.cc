@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "devices/accelerators.h"
+#include "devices/host_memory.h"
 #include "devices/nvidia_processes.h"
 #include "devices/nvml_library.h"
 #include "devices/proc_text.h"
@@ -37,17 +38,24 @@ Known<uint64_t> number_of(const NvmlLibrary& lib, bool has, Call call) {
 
 DeviceMemory absent_memory(const std::string& why) {
   const Quantity none = Quantity::absent(why);
-  return {none, none, none, none};
+  return {none, none, none, none, {}};
 }
 
 /// "used" is total - free: in version 1 it is so by definition, and drivers do not agree on whether
 /// version 2's own figure includes what is reserved.
 DeviceMemory memory_of(uint64_t total, uint64_t free) {
   if (free > total) return absent_memory("the driver's figures contradict each other");
-  return {Quantity::of(total), Quantity::of(total - free), Quantity::of(free), {}};
+  return {Quantity::of(total), Quantity::of(total - free), Quantity::of(free), {}, {}};
 }
 
-DeviceMemory read_memory(const NvmlLibrary& lib, nvml::Device device) {
+/// What a device without memory of its own can have: the kernel's estimate counts page cache as free,
+/// CUDA's own figure does not.
+DeviceMemory host_memory(const std::string& root, const std::string& why) {
+  const HostMemory host = read_host_memory(root);
+  return {host.total, host.used, host.available, Quantity::absent(why), kHostMemorySource};
+}
+
+DeviceMemory read_memory(const NvmlLibrary& lib, nvml::Device device, const std::string& root) {
   nvml::Return code = nvml::kFunctionNotFound;
   if (lib.memory_v2 != nullptr) {
     nvml::MemoryV2 memory{.version = nvml::kMemoryV2};
@@ -63,6 +71,7 @@ DeviceMemory read_memory(const NvmlLibrary& lib, nvml::Device device) {
   }
   nvml::Memory memory{};
   const nvml::Return first = lib.memory != nullptr ? lib.memory(device, &memory) : code;
+  if (first == nvml::kNotSupported) return host_memory(root, lib.reason(first));
   if (first != nvml::kSuccess)
     return absent_memory(first == nvml::kFunctionNotFound ? kNvmlTooOld : lib.reason(first));
   DeviceMemory out = memory_of(memory.total, memory.free);
@@ -175,7 +184,7 @@ void Nvidia::read_slices(nvml::Device device, Accelerator* out,
     };
     slice.gpu_instance = instance(lib.gpu_instance);
     slice.compute_instance = instance(lib.compute_instance);
-    slice.memory = read_memory(lib, handle);
+    slice.memory = read_memory(lib, handle, root_.root);
     out->slices.push_back(std::move(slice));
     handles->push_back(handle);
   }
@@ -191,7 +200,7 @@ Accelerator Nvidia::read_device(unsigned index, Depth depth, const ProcessPlace&
   }
   absent_everywhere("not requested", &out);
   read_identity(lib, device, &out);
-  out.memory = read_memory(lib, device);
+  out.memory = read_memory(lib, device, root_.root);
   out.host_total = out.host_used = Quantity::absent("NVML does not report it");
   unsigned mode = 0, pending = 0;
   // Boards that know no MIG answer that it is not supported, which is an answer.

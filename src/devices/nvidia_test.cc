@@ -113,6 +113,19 @@ TEST_F(Nvidia, MemoryOfSingleProcessesThatIsNotToldIsNoZero) {
             "the driver does not report memory per process here (NVML: not available)");
 }
 
+TEST_F(Nvidia, ADeviceThatSharesTheHostsMemoryHasTheHostsFigures) {
+  put_process(4101, "Name: python\n", 1);
+  const Accelerator device = read("gb10").devices.at(0);
+  EXPECT_EQ(device.memory.total.bytes, 1000 * 1024u);
+  EXPECT_EQ(device.memory.free.bytes, 400 * 1024u);
+  EXPECT_EQ(device.memory.used.bytes, 600 * 1024u);
+  EXPECT_EQ(device.memory.source, kHostMemorySource);
+  EXPECT_EQ(device.memory.reserved.absent_because,
+            "the driver does not report it for this device (NVML: not supported)");
+  EXPECT_EQ(device.processes.value->at(0).used.bytes, 30720 * kMiB) << "NVML's own figure";
+  EXPECT_EQ(read("a100-80gb").devices.at(0).memory.source, "");
+}
+
 TEST_F(Nvidia, WhatThisUserMayNotAskIsSaid) {
   const Accelerator device = read("l40s").devices.at(0);
   EXPECT_EQ(device.memory.total.bytes, 46068 * kMiB);

@@ -49,6 +49,7 @@ void put_accelerator(const Accelerator& device, const DeviceMemory& memory, Tele
   if (!memory.used) (*metadata)["unknown"]["device_used_bytes"] = memory.used.absent_because;
   if (!memory.free) (*metadata)["unknown"]["device_free_bytes"] = memory.free.absent_because;
   if (!memory.total) (*metadata)["unknown"]["device_total_bytes"] = memory.total.absent_because;
+  if (!memory.source.empty()) (*metadata)["device_memory_source"] = memory.source;
   (*metadata)["accelerator"] = device.number;
   if (device.name) (*metadata)["accelerator_name"] = *device.name.value;
   if (device.uuid) (*metadata)["accelerator_uuid"] = *device.uuid.value;

@@ -197,7 +197,10 @@ void Sampler::add_accelerators(std::vector<TelemetryEvent>* out) {
     event.collector = collector_of(device);
     event.device_id = device.number;
     Json metadata = {{"basis", "device"}, {"device", device.vendor}};
-    metadata["note"] = "allocated, reserved and used are the use of this device by all processes";
+    metadata["note"] =
+        device.memory.source.empty()
+            ? "allocated, reserved and used are the use of this device by all processes"
+            : "this device shares the host's memory: allocated, reserved and used are the host's";
     put_accelerator(device, device.memory, &event, &metadata);
     event.allocated_bytes = event.reserved_bytes = event.used_bytes;
     if (!event.used_bytes)

@@ -43,9 +43,11 @@ std::optional<uint64_t> used_by_others(const Accelerator& device, int pid, std::
 }
 
 DeviceTruth truth_of(const Accelerator& device, int pid, uint64_t time_ns) {
-  DeviceTruth out{.time_ns = time_ns,
-                  .device_used_bytes = device.memory.used.bytes,
-                  .reserved_bytes = device.memory.reserved.bytes};
+  DeviceTruth out{.time_ns = time_ns};
+  if (device.memory.source.empty()) {  // the host's memory is not the device's sum
+    out.device_used_bytes = device.memory.used.bytes;
+    out.reserved_bytes = device.memory.reserved.bytes;
+  }
   const Quantity own = used_by(device, pid);
   out.process_used_bytes = own.bytes;
   out.why_no_process = own.absent_because;

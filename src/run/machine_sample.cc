@@ -36,7 +36,13 @@ class SampledDevice {
     put(field,
         known ? SampledValue::of_text(*known.value) : SampledValue::absent(known.absent_because));
   }
+  /// Under the source that told it, which is the host's where the device shares its memory.
   void put(const DeviceMemory& memory) {
+    if (!memory.source.empty() && memory.source != source_) {
+      DeviceMemory own = memory;
+      own.source.clear();
+      return SampledDevice(memory.source, device_, out_).put(own);
+    }
     put("total_bytes", memory.total), put("used_bytes", memory.used);
     put("free_bytes", memory.free), put("reserved_bytes", memory.reserved);
   }

@@ -54,6 +54,14 @@ TEST_F(MachineSample, HasWhatTheDriverTells) {
   EXPECT_EQ(value("gpumemprof", "accelerators", "devices"), SampledValue::of(1));
 }
 
+TEST_F(MachineSample, MemoryThatADeviceSharesWithTheHostIsSampledAsTheHosts) {
+  ask("gb10");
+  EXPECT_EQ(value("/proc/meminfo", "nvidia:0", "used_bytes"), SampledValue::of(600 * 1024u));
+  EXPECT_EQ(value("/proc/meminfo", "nvidia:0", "total_bytes"), SampledValue::of(1000 * 1024u));
+  EXPECT_EQ(value("NVML", "nvidia:0", "used_bytes").kind, SampledKind::kGone);
+  EXPECT_EQ(value("NVML", "nvidia:0", "name"), SampledValue::of_text("NVIDIA GB10"));
+}
+
 TEST_F(MachineSample, APidThatIsNobodyHereIsNotTakenForAProcess) {
   ask("a100-80gb");
   EXPECT_EQ(value("NVML", "nvidia:0", "used_bytes", 4207).kind, SampledKind::kGone);

@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import pickle
+import re
 
 import harness
 import jsonschema
@@ -37,7 +38,7 @@ def test_info_has_every_figure_of_the_board(machine, sleeper):
         "number": 0, "vendor": "nvidia", "source": "NVML", "name": "NVIDIA A100-SXM4-80GB",
         "uuid": "GPU-5c89852c-d268-c3f3-1b07-005d5ae1dc3f", "pci_bus_id": "00000000:07:00.0",
         "driver_version": "550.163.01", "total_bytes": 81920 * MIB, "used_bytes": (20314 + 633) * MIB,
-        "free_bytes": (81920 - 20314 - 633) * MIB, "reserved_bytes": 633 * MIB, "host_total_bytes": None,
+        "free_bytes": (81920 - 20314 - 633) * MIB, "reserved_bytes": 633 * MIB, "memory_source": None, "host_total_bytes": None,
         "host_used_bytes": None, "utilization_percent": 87, "memory_utilization_percent": 41,
         "temperature_celsius": 58, "power_milliwatts": 311450, "mig": False, "slices": [],
     }  # fmt: skip
@@ -129,6 +130,19 @@ def test_monitor_of_one_device_is_what_everybody_uses_of_it(machine):
     about = row["metadata"]
     assert about["basis"] == "device" and about["accelerator_name"] == "NVIDIA H200"
     assert about["driver_reserved_bytes"] == 614 * MIB
+
+
+def test_a_gpu_that_shares_the_hosts_memory_has_the_hosts_figures(machine):
+    env = machine("gb10")
+    (device,) = info(env)["devices"]
+    total = int(re.search(r"MemTotal: +(\d+) kB", open("/proc/meminfo").read())[1]) * 1024
+    assert device["total_bytes"] == total and device["memory_source"] == "/proc/meminfo"
+    assert device["used_bytes"] + device["free_bytes"] == total
+    assert device["unknown"]["reserved_bytes"] == "the driver does not report it for this device (NVML: not supported)"
+    assert b"(shares the host's memory: /proc/meminfo)" in run(env, "info").stdout
+    done = run(env, "monitor", "--duration", "0", "--format", "csv")
+    (row,) = [r for r in samples(done.stdout) if r["pid"] == "-1" and r["device_id"] == "0"]
+    assert int(row["device_total_bytes"]) == total and row["metadata"]["device_memory_source"] == "/proc/meminfo"
 
 
 def test_tensorflows_name_of_a_gpu_is_its_place_in_the_drivers_list(machine, tmp_path):

@@ -28,6 +28,8 @@ using SeriesList = std::vector<SeriesOfDevice>;
 
 std::optional<Said> said_by(const SampleKey& key) {
   if (key.pid == 0) {
+    // Figures of the host are no device's: a device that shares its memory has none of its own.
+    if (key.source != "NVML") return std::nullopt;
     if (key.field == "used_bytes") return Said::kDeviceUsed;
     if (key.field == "reserved_bytes") return Said::kReserved;
     if (key.field == "processes") return Said::kProcesses;

@@ -82,6 +82,17 @@ TEST(DeviceTruth, EverySampleThatNamesTheProcessIsOne) {
   EXPECT_EQ(last.others_used_bytes, 250u);
 }
 
+TEST(DeviceTruth, TheHostsMemoryIsNotTheDevices) {
+  Told told(1);
+  told.number("nvidia:0", "used_bytes", 7, 0, 300);
+  told.samples.series.push_back({"/proc/meminfo", "nvidia:0", "used_bytes", 0});
+  told.samples.points.push_back({{0, SampledKind::kNumber, 1000}});
+  const auto truths = truths_of(told, {7});
+  ASSERT_EQ(truths.size(), 1u);
+  EXPECT_EQ(truths[0].truth.process_used_bytes, 300u);
+  EXPECT_FALSE(truths[0].truth.device_used_bytes);
+}
+
 TEST(DeviceTruth, OneThatIsNotToldMakesTheSumOfOthersUnknown) {
   Told told(1);
   told.samples.texts = {"no permission"};

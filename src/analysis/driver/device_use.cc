@@ -145,7 +145,8 @@ class UseOfFile {
     if (key.field == "total_bytes") memory.total = point;
     if (key.field == "limit_bytes") memory.limit = point;
     if (point == nullptr) return;
-    memory.use.source = key.source;
+    // Of a device that shares the host's memory the driver tells the rest.
+    if (key.field == "total_bytes" || memory.use.source.empty()) memory.use.source = key.source;
     if (key.field == "total_bytes") memory.use.total = as_bytes(point);
     if (key.field == "limit_bytes") memory.use.limit = as_bytes(point);
     if (key.field == "name" && point->kind == SampledKind::kText)

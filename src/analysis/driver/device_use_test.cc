@@ -67,6 +67,18 @@ TEST(DeviceUse, AddsUpWhatTheRunHasAndNobodyElse) {
   EXPECT_EQ(use->hosts[0].limit.absent_because(), "no cgroup limits this process");
 }
 
+TEST(DeviceUse, OfADeviceThatSharesTheHostsMemoryTheSourceIsTheHost) {
+  TakenSample sample = at_second(1);
+  for (auto& [key, said] : sample.values)
+    if (key.device == "nvidia:0" && key.pid == 0 && key.field.ends_with("_bytes"))
+      key.source = "/proc/meminfo";
+  const auto use = device_use({written_and_read({sample})}, std::nullopt);
+  ASSERT_EQ(use->devices.size(), 1u);
+  EXPECT_EQ(use->devices[0].source, "/proc/meminfo");
+  EXPECT_EQ(use->devices[0].highest->used.bytes, 110u);
+  EXPECT_EQ(use->devices[0].highest->own.bytes, 20u);
+}
+
 TEST(DeviceUse, WhatTheDriverDoesNotTellStaysUnknown) {
   TakenSample hidden = at_second(0);
   for (auto& [key, value] : hidden.values) {
