@@ -14,6 +14,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from .._core.memory_errors import message_of
+from .._core.process_start import start_ticks
 from .._core.torch import loaded_torch
 from .._counting.host_memory import HostMemory
 from .._telemetry.files import plain
@@ -58,7 +59,7 @@ def write_bundle(
             "custom_metadata": metadata,
         },
         "host.json": _host(),
-        "environment.json": {"pid": os.getpid(), "cwd": _working_folder(), "system": _system()},
+        "environment.json": {**_process(), "cwd": _working_folder(), "system": _system()},
         "live_memory.json": live_memory(),
     }
     counters = _device_counters()
@@ -104,6 +105,16 @@ def write_bundle(
             shutil.rmtree(temporary, ignore_errors=True)
             raise
     return os.path.join(config.dump_dir, name)
+
+
+def _process() -> dict[str, int | str]:
+    """Which process of which host it is: a pid alone may be that of another host too."""
+    process: dict[str, int | str] = {"pid": os.getpid(), "host": os.uname().nodename}
+    try:
+        process["start_ticks"] = start_ticks()
+    except OSError:  # no /proc
+        pass
+    return process
 
 
 def _host() -> dict[str, int | str | None]:

@@ -187,7 +187,12 @@ void add_leak_findings(const std::vector<ProcessHistory>& histories, const Table
   const HolderStacks& holders = context.holders;
   const std::vector<Leak> leaks = find_leaks(histories, tables);
   HeldBytes held = held_bytes(histories);
-  for (const LeakGroup& group : group_leaks(leaks, tables, holders)) {
+  const IsCache is_cache = [&](uint32_t stack) { return context.categories.is_cache(stack); };
+  for (const LeakGroup& group : group_leaks(leaks, tables, holders, is_cache)) {
+    if (is_kv_cache(*group.name)) {
+      for (const LeakStack& stack : group.whole.stacks) context.categories.tell_cache(stack.stack);
+      for (const uint32_t stack : group.whole.others) context.categories.tell_cache(stack);
+    }
     Finding finding = leak_finding(group, tables, *analysis);
     add_limit(group.whole,
               limit_of(group.whole, tables, held[{group.whole.process, group.whole.device}],
