@@ -246,5 +246,5 @@ def test_a_name_in_a_bucket_leads_nowhere(server, recordings, tmp_path, monkeypa
     urllib.request.urlopen(urllib.request.Request(key, data=b"x", method="PUT")).read()
     assert any(".." in key for key in keys(store)), "the server keeps the key as it is"
     done = run("show", name, "--store", store)
-    assert done.rc == 2 and b"is no name of a file of a recording" in done.stderr and done.stderr.count(b"\n") == 1, done
+    assert done.rc == 2 and b"is not the name of a file of a recording" in done.stderr and done.stderr.count(b"\n") == 1, done
     assert not list(tmp_path.rglob("escaped")) and not list(tmp_path.iterdir())

@@ -53,7 +53,7 @@ constexpr const char* kNoGrad =
 
 constexpr LeakName kLoss = {
     "loss_kept_with_graph", "a loss or metric is kept together with its graph",
-    "keep the number: loss.item(), or loss.detach() where it must stay on the device"};
+    "keep the number: loss.item(), or loss.detach() if it must stay on the device"};
 constexpr LeakName kEvaluation = {"evaluation_without_no_grad",
                                   "outputs of a model are kept together with their graph", kNoGrad};
 constexpr LeakName kHidden = {

@@ -146,7 +146,7 @@ class Paragraph {
       why = known.is_by_rules ? "stacks and lifetimes match no rule"
                               : "the recording has no modules and no tensor roles";
     }
-    return why.empty() ? "" : "; what they were is unknown, because " + why;
+    return why.empty() ? "" : "; their types are unknown, because " + why;
   }
 
   std::string largest_categories(const std::vector<CategoryGroup>& groups) {

@@ -40,7 +40,7 @@ std::string end_words(const OneRank& rank) {
     case RankEnd::kOutOfMemory:
       return "out of memory";
     default:
-      return "killed, or runs";
+      return "killed or running";
   }
 }
 
@@ -136,7 +136,7 @@ std::string clock_words(const Tables& tables) {
     } else {
       text += fmt::format("by {}, error at most {}", format_plural(clock.collectives, "collective"),
                           clock.error_ns ? format_duration(*clock.error_ns) : "unknown");
-      if (clock.drifts) text += " with what they drift apart";
+      if (clock.drifts) text += ", including their drift";
     }
   }
   return fmt::format("{}, aligned {}", tables.clocks.size(), text);

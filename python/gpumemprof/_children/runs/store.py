@@ -147,7 +147,7 @@ class Store:
             for info in infos:
                 inside = info.path[len(source) + 1 :]
                 if not all(_is_name(part) for part in inside.split("/")):
-                    raise CannotDo(f"{plain(info.path)[:200]}: is no name of a file of a recording")
+                    raise CannotDo(f"{plain(info.path)[:200]}: is not the name of a file of a recording")
                 if info.type == self._fs.FileType.File:
                     found.append((info.path, os.path.join(target, inside)))
         for path, place in found:
