@@ -208,7 +208,7 @@ def test_the_commit_of_head_is_git_s(recordings, tmp_path):
     (["lst", "--store", "x"], "runs: there is no action 'lst'; did you mean list?"),
     (["add", "--store", "x"], "runs add takes one path or more"),
     (["diff", "abcdef", "--store", "x"], "runs diff takes two ids"),
-    (["show", "abcdef", "--store", "x"], "abcdef: is no run of this store"),
+    (["show", "abcdef", "--store", "x"], "abcdef: is not a run of this store"),
     (["add", "nothing", "--store", "x"], "nothing: No such file or directory"),
     (["list", "--store", __file__], f"{__file__}: is a file: a store is a folder"),
     (["add", "nothing", "--store", "x", "--set", "batch"], "--set batch: write KEY=VALUE, such as batch=32"),

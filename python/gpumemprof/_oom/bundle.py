@@ -118,7 +118,7 @@ def _process() -> dict[str, int | str]:
 
 
 def _host() -> dict[str, int | str | None]:
-    """What the process may use of the host now, in bytes; None where the system does not tell."""
+    """What the process may use of the host now, in bytes; None if the system does not tell."""
     facts: dict[str, int | str | None] = {
         "address_space_bytes": _of_file("/proc/self/status", "VmSize:", 1, 1024),
         "address_space_limit_bytes": _of_file("/proc/self/limits", "Max address space", 3, 1),  # the soft one
@@ -135,7 +135,7 @@ def _host() -> dict[str, int | str | None]:
 
 
 def _of_file(path: str, line_begins: str, word: int, unit: int) -> int | None:
-    """One number of a file of the kernel's; None where it is not there, or "unlimited"."""
+    """One number of a file of the kernel's; None if it is not there, or "unlimited"."""
     try:
         with open(path, encoding="ascii", errors="replace") as file:
             for line in file:
@@ -229,7 +229,7 @@ def _system() -> dict[str, Any]:
 
 
 def _device_counters() -> dict[str, Any] | None:
-    """What PyTorch's allocator says of every GPU that this process uses; None where it uses none."""
+    """What PyTorch's allocator says of every GPU that this process uses; None if it uses none."""
     torch = loaded_torch()
     try:
         if torch is None or not torch.cuda.is_initialized():
@@ -240,7 +240,7 @@ def _device_counters() -> dict[str, Any] | None:
 
 
 def _device_limits() -> dict[str, Any]:
-    """What this process may reserve of each GPU by its own limit, in bytes; None where it has none or PyTorch (before
+    """What this process may reserve of each GPU by its own limit, in bytes; None if it has none or PyTorch (before
     2.6) does not tell."""
     torch = loaded_torch()
     if torch is None:
