@@ -74,7 +74,7 @@ def row_of(one: dict[str, Any]) -> Row:
     def beside(kind: str, measured: int) -> str:
         told = one["told"][kind]["expected_bytes"]
         error = 100 * (told - measured) / measured
-        return f"{kind} {told / MIB:,.0f} told, {measured / MIB:,.0f} measured MiB ({error:+.2f} %)"
+        return f"{kind} {told / MIB:,.0f} predicted, {measured / MIB:,.0f} measured MiB ({error:+.2f} %)"
 
     figures = (
         beside("device", one["device_bytes"]),

@@ -34,7 +34,7 @@ BESIDE: dict[str, Measure] = {"estimate": accuracy.measure, "settings": settings
 ALONE: dict[str, Measure] = {"sum": sums.measure, "cost": cost.measure}
 TITLES = {
     "estimate": "Estimates against measured peaks",
-    "settings": "Other settings, told and run",
+    "settings": "Other settings, predicted and run",
     "live": "While a program runs",
     "sum": "The sum of the device, per library and form of memory",
     "cost": "The cost of recording",

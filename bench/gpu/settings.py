@@ -46,7 +46,7 @@ def what_if(work: Work, folder: Path, settings: str, *more: object) -> dict[str,
 
 
 def confirmed(work: Work, folder: Path, settings: str) -> Row:
-    title = f"peak reserved with {settings or 'the same settings'}: told, and when run"
+    title = f"peak reserved with {settings or 'the same settings'}: predicted, and when run"
     try:
         told = what_if(work, folder, settings)["peak_reserved_bytes"]
         is_ = last_json(work.run(program("gpu_lengths.py", STEPS), env=settings_env(settings)))["reserved_bytes"]
@@ -92,9 +92,9 @@ def out_of_memory(work: Work, folder: Path, was: dict[str, int]) -> list[Row]:
     failed = {True: "runs out of memory", False: "fits"}
     return [
         Row(
-            f"limited to {limit} MiB, PyTorch's defaults: told to run out of memory, and when run",
+            f"limited to {limit} MiB, PyTorch's defaults: predicted to run out of memory, and when run",
             failed["out_of_memory" in died],
-            "as told",
+            "as predicted",
             "out_of_memory" in died,
         ),
         Row(
@@ -105,9 +105,9 @@ def out_of_memory(work: Work, folder: Path, was: dict[str, int]) -> list[Row]:
             {"end": end},
         ),
         Row(
-            f"the same with {FITS}: told that it {failed[not fits]}, and when run",
+            f"the same with {FITS}: predicted that it {failed[not fits]}, and when run",
             failed["out_of_memory" in again],
-            "as told",
+            "as predicted",
             fits != ("out_of_memory" in again),
         ),
     ]

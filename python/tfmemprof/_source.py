@@ -27,7 +27,7 @@ _WHY_NO_COUNTERS = {
     False: "TensorFlow does not count the memory of this device",
 }
 _UNCOUNTED = "the probe no longer counts TensorFlow: "
-_unfit: Any = None  # the probe's function that says why; False where it has none
+_unfit: Any = None  # the probe's function that says why; False if it has none
 _flows: dict[str, bool] = {}  # by device and generation: whether the probe saw the self-test's tensor
 
 
@@ -54,7 +54,7 @@ class TensorFlowCounters:
         return self.stats().reading()
 
     def why_not(self) -> str:
-        """Why TensorFlow does not tell, once it has made its devices; empty where it does."""
+        """Why TensorFlow does not tell, once it has made its devices; empty if it does."""
         try:
             self._info()
         except _REFUSED as error:
@@ -233,7 +233,7 @@ class _Span:
 
 
 def why_uncounted() -> str:
-    """Why the probe counts nothing of TensorFlow any more; empty where it does, or where there is no probe."""
+    """Why the probe counts nothing of TensorFlow any more; empty if it does, or where there is no probe."""
     global _unfit
     if _unfit is None:
         import ctypes  # here, as it is needed only where the probe counts

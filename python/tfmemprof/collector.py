@@ -101,7 +101,7 @@ class TensorFlowCollector(DeviceMemoryCollector):
 
 
 class _PeakWatch(probe_counters.PeakWatch):
-    """Begun while it is not known yet whether the probe sees TensorFlow's events; tells nothing where it does not."""
+    """Begun while it is not known yet whether the probe sees TensorFlow's events; tells nothing if it does not."""
 
     def __init__(self, collector: TensorFlowCollector) -> None:
         self._collector = collector

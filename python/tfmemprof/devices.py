@@ -21,7 +21,7 @@ _told: set[str] = set()
 @dataclass(frozen=True, eq=False)
 class TFDevice(Device):
     """One device: `type` "cpu" or "gpu", `index` -1 for the CPU, as in telemetry. `why_cpu`: why a GPU that was asked
-    for is not what is measured; empty where it is.
+    for is not what is measured; empty if it is.
     """
 
     why_cpu: str = ""
@@ -79,7 +79,7 @@ def _parse(device: int | str) -> tuple[str, int]:
 
 
 def visible_gpus() -> list[Any]:
-    """The GPUs that TensorFlow will use or uses; empty where it is not installed. Makes no device."""
+    """The GPUs that TensorFlow will use or uses; empty if it is not installed. Makes no device."""
     try:
         tensorflow = require_tensorflow("finding GPUs")
     except ImportError:

@@ -400,6 +400,15 @@ Result<Analysis> analyze_source(EventSource& source, const AnalysisOptions& opti
   moments.finish(analysis.last_time_ns);
   sum_moments.finish(analysis.last_time_ns);
   take_devices(state, gatherer, source.tables(), &analysis);
+  // Before the categories are final: what is kept has one name in both.
+  if (find_leaks) {
+    holders.finish(source.tables(), state);
+    add_leak_findings(leaks.finish(state), source.tables(),
+                      {.capacity_bytes = options.capacity_bytes,
+                       .holders = holders,
+                       .categories = categories},
+                      &analysis);
+  }
   for (DeviceAnalysis& device : analysis.devices) {
     device.categories = categories.finish(device.device, state.devices()[device.device]);
     device.step_levels = moments.take_levels(device.device);
@@ -414,11 +423,6 @@ Result<Analysis> analyze_source(EventSource& source, const AnalysisOptions& opti
     for (DeviceAnalysis& device : *devices) {
       if (!knows_threads || !is_exact(analysis, device)) device.most_held_bytes.reset();
     }
-  }
-  if (find_leaks) {
-    holders.finish(source.tables(), state);
-    add_leak_findings(leaks.finish(state), source.tables(),
-                      {.capacity_bytes = options.capacity_bytes, .holders = holders}, &analysis);
   }
   return analysis;
 }
@@ -514,7 +518,8 @@ std::vector<UnfinishedProcess> unfinished_processes(const ProgramEnds& ends, con
 void add_program_ends(ProgramEnds ends, const Tables& tables, Analysis* analysis) {
   ends.unfinished = unfinished_processes(ends, tables, *analysis);
   for (UncaughtError& error : ends.uncaught) {
-    const auto process = std::ranges::find(tables.processes, error.pid, &Process::pid);
+    const auto process = std::ranges::find_if(
+        tables.processes, [&](const Process& one) { return error.process.is(one); });
     if (process != tables.processes.end()) error.rank = process->rank;
   }
   if (!ends.failure.empty()) {

@@ -127,7 +127,7 @@ void add_advise_command(CLI::App& app, CommandContext& context) {
   add_cost_options(command, &arguments->prices);
   command
       ->add_option("--capacity", arguments->capacity,
-                   "with --price: memory of the board, if the recording does not tell it")
+                   "with --price: memory of the board, if it is not in the recording")
       ->type_name("SIZE");
   command->callback([arguments, &context] {
     context.exit_code =

@@ -63,8 +63,12 @@ Result<std::optional<AdviceReport>> advice_of(const Analysis& analysis, const Ta
   };
   if (reopen && is_asked) return wrapped(advise_on_recording(analysis, tables, *reopen));
   if (reopen && is_shown) return wrapped(advise_in_passing(analysis, tables, *reopen));
-  if (is_asked || !arguments.report_path.empty())
-    return std::optional(advise_tensorflow(analysis, tables));
+  if (is_asked || !arguments.report_path.empty()) {
+    AdviceReport report = advise_tensorflow(analysis, tables);
+    if (!report.applies && arguments.anonymize)
+      report.unknown = {{"all", "--anonymize replaces the names that the rules read"}};
+    return std::optional(std::move(report));
+  }
   return std::optional<AdviceReport>();
 }
 
@@ -146,8 +150,9 @@ Result<Shown> show_input(const AnalyzeArguments& arguments) {
   const auto analyzed = analyze(*input, *options);
   if (!analyzed) return std::unexpected(analyzed.error());
   const SourceOpener reopen = [&] { return input->events(); };
-  // Under other names the events would be another trace.
-  const bool can_reopen = !input->snapshot() && !arguments.anonymize;
+  // Under other names the events would be another trace. A snapshot is asked only where advice is.
+  const bool can_reopen =
+      !arguments.anonymize && (!input->snapshot() || arguments.optimize);
   return show(analyzed->analysis, analyzed->tables(), arguments, can_reopen ? &reopen : nullptr);
 }
 

@@ -13,13 +13,13 @@ void add_camera_folders(CLI::App* command, CameraOptions* options) {
 void add_camera_thresholds(CLI::App* command, CameraOptions* options) {
   command
       ->add_option("--warning-threshold", options->alerts.warning_percent,
-                   "percent of a memory in use")
+                   "alert when more than this percentage of a memory is in use")
       ->type_name("%")
       ->check(CLI::Range(0.1, 100.0))
       ->capture_default_str();
   command
       ->add_option("--critical-threshold", options->alerts.critical_percent,
-                   "percent of a memory in use")
+                   "critical alert above this percentage")
       ->type_name("%")
       ->check(CLI::Range(0.1, 100.0))
       ->capture_default_str();

@@ -10,7 +10,7 @@ namespace gpumemprof {
 void add_completion_command(CLI::App& app) {
   auto shell = std::make_shared<std::string>();
   CLI::App* command = app.add_subcommand(
-      "completion", "write what bash, zsh or fish loads to complete this command");
+      "completion", "print the completion script of bash, zsh or fish");
   command->add_option("shell", *shell, "the shell that will load it")
       ->required()
       ->check(CLI::IsMember({"bash", "zsh", "fish"}));

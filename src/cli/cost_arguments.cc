@@ -15,8 +15,8 @@ constexpr size_t kMostListBytes = 1u << 20;
 void add_cost_options(CLI::App* command, CostArguments* arguments) {
   command
       ->add_option("--price", arguments->price,
-                   "what an hour of the board costs, such as 2.49/h or \"2.49 EUR/h\": turns the "
-                   "waste into money a day")
+                   "price of the board per hour, such as 2.49/h or \"2.49 EUR/h\": shows what the "
+                   "waste costs per day")
       ->type_name("PRICE");
   command
       ->add_option("--prices", arguments->prices,

@@ -183,7 +183,7 @@ int diff(const DiffArguments& arguments) {
 void add_diff_command(CLI::App& app, CommandContext& context) {
   auto arguments = std::make_shared<DiffArguments>();
   CLI::App* command = app.add_subcommand("diff", "compare two runs, or two steps, line by line");
-  command->add_option("A", arguments->a, "the run to compare with: any input of analyze")
+  command->add_option("A", arguments->a, "the run to compare with: a recording, a snapshot or a profile")
       ->required()
       ->type_name("DIR|FILE");
   command->add_option("B", arguments->b, "the other run; optional with --steps")

@@ -275,8 +275,8 @@ void add_export_command(CLI::App& app, CommandContext& context) {
       ->type_name("DIR|FILE...");
   command
       ->add_option("--to", arguments->to,
-                   "all events: jsonl, csv, perfetto, perfetto-tar (a trace a process, in an "
-                   "archive); all allocations as tables: parquet (a lake), sqlite; the stacks of "
+                   "all events: jsonl, csv, perfetto, perfetto-tar (one trace per process, in "
+                   "an archive); all allocations as tables: parquet (a lake), sqlite; the stacks of "
                    "one device: pprof, speedscope, folded, html (the page, opened at its holders); "
                    "a PyTorch snapshot: snapshot")
       ->check(CLI::IsMember({"jsonl", "csv", "perfetto", "perfetto-tar", "parquet", "sqlite",

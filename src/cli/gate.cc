@@ -258,11 +258,11 @@ int gate(GateArguments& arguments, bool has_reason) {
 void add_gate_command(CLI::App& app, CommandContext& context) {
   auto arguments = std::make_shared<GateArguments>();
   CLI::App* command = app.add_subcommand(
-      "gate", "run a program and fail where its peak exceeds a baseline or a limit");
+      "gate", "run a program and fail if its peak exceeds a baseline or a limit");
   command->footer(
-      "Exit codes: the program's own where it fails; 3 where a peak grew beyond the tolerance or "
-      "exceeds the limit; else 0. With pytest each test that is marked, or all with "
-      "--gpumemprof-all behind --, is measured in a process of its own.");
+      "Exit codes: the program's own if it fails; 3 if a peak grew beyond the tolerance or exceeds the "
+      "limit; else 0. With pytest, each marked test (with --gpumemprof-all after --: every test) is "
+      "measured in its own process.");
   command
       ->add_option("--baseline", arguments->baseline,
                    "peaks to compare with; a file to commit (JSON)")
@@ -270,23 +270,23 @@ void add_gate_command(CLI::App& app, CommandContext& context) {
   const CLI::Option* reason =
       command
           ->add_option("--reason", arguments->reason,
-                       "make the baseline, which keeps this text: why the peaks are right")
+                       "write the baseline; it keeps this text, which says why the peaks are right")
           ->type_name("TEXT");
-  command->add_flag("--update", arguments->update, "with --reason: replace a baseline that exists");
+  command->add_flag("--update", arguments->update, "with --reason: replace an existing baseline");
   command
       ->add_option("--tolerance", arguments->tolerance,
-                   "growth that passes, of the baseline's peak")
+                   "growth that passes, in percent of the baseline's peak")
       ->type_name("PERCENT")
       ->capture_default_str();
   command
       ->add_option("--limit", arguments->limit,
-                   "fail where the program's peak is higher (24GiB, 24GB or bytes)")
+                   "fail if the program's peak is higher (24GiB, 24GB or bytes)")
       ->type_name("SIZE");
   command
       ->add_option("--markdown", arguments->markdown,
                    "write a comment for a pull request, at most 60,000 bytes")
       ->type_name("FILE");
-  command->add_option("--junit", arguments->junit, "write JUnit XML, a test case a peak")
+  command->add_option("--junit", arguments->junit, "write JUnit XML, one test case per peak")
       ->type_name("FILE");
   command
       ->add_option("--benchmark", arguments->benchmark,
@@ -294,11 +294,11 @@ void add_gate_command(CLI::App& app, CommandContext& context) {
       ->type_name("FILE");
   command
       ->add_option("--measured", arguments->measured,
-                   "write the peaks and what lived at the end, with lines (JSON)")
+                   "write the peaks and what was live at the end, with lines (JSON)")
       ->type_name("FILE");
   add_run_options(command, &arguments->run);
   command->get_option("--output")->description("keep the recording in this folder");
-  command->add_flag("-q,--quiet", arguments->run.quiet, "say only what failed");
+  command->add_flag("-q,--quiet", arguments->run.quiet, "print only what failed");
   command->callback([arguments, command, reason, &context] {
     take_unknown_options(command, &arguments->run);
     context.exit_code = gate(*arguments, reason->count() > 0);

@@ -240,7 +240,7 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error,
     if (!(word.starts_with("--") || is_short) || !(is_extra || what.contains(name)) || is_known)
       continue;
     const std::string meant = is_short ? "" : nearest(name, known);
-    return name + " is no option of " + (parsed.empty() ? tool_name() : command.get_name()) +
+    return name + " is not an option of " + (parsed.empty() ? tool_name() : command.get_name()) +
            (meant.empty() ? "" : "; did you mean " + meant + "?") + see;
   }
   return what + see;

@@ -60,7 +60,7 @@ int run_command_line(int argc, char** argv) {
   // Last: subcommands would end their help with it, too.
   app.footer("Start with: " + tool +
              " run -- python train.py\nExit codes: 0 ok, 1 the tool failed, 2 usage or bad "
-             "input, 3 a gate failed. `run` ends as the program it ran.");
+             "input, 3 a gate failed. `run` exits as its program does.");
   const std::vector<std::string> words = with_help_words(app, {argv + std::min(argc, 1), argv + argc});
   std::vector<std::string> reversed(words.rbegin(), words.rend());  // as parse() wants them
   try {

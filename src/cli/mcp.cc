@@ -36,7 +36,7 @@ int serve_tools(const McpArguments& arguments) {
 void add_mcp_command(CLI::App& app, CommandContext& context) {
   auto arguments = std::make_shared<McpArguments>();
   CLI::App* command =
-      app.add_subcommand("mcp", "answer AI agents about runs (Model Context Protocol, stdio)");
+      app.add_subcommand("mcp", "answer questions of AI agents about runs (Model Context Protocol)");
   command
       ->add_option("folder", arguments->folders,
                    "only what lies below these folders is read (default: the working folder)")

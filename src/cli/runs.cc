@@ -80,7 +80,7 @@ void add_runs_command(CLI::App& app, CommandContext& context) {
       ->allow_extra_args(false);
   command
       ->add_option("--line", arguments->line,
-                   "list: also the bytes at each peak of the lines with this text, such as "
+                   "list: also show what lines with this text held at each peak, such as "
                    "model.py:41 or forward")
       ->type_name("LINE");
   command->add_option("--format", arguments->format, "table, csv or json")

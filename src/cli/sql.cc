@@ -58,11 +58,11 @@ int ask(SqlArguments arguments) {
 
 void add_sql_command(CLI::App& app, CommandContext& context) {
   auto arguments = std::make_shared<SqlArguments>();
-  CLI::App* command = app.add_subcommand("sql", "ask runs and lakes in SQL");
+  CLI::App* command = app.add_subcommand("sql", "query runs and lakes with SQL");
   command
       ->add_option("path", arguments->words,
                    "recordings, snapshots, folders of export --to parquet; the last word may be "
-                   "the query, else it is asked for, or read from standard input")
+                   "the query; without one, it is read from a prompt or from standard input")
       ->required()
       ->type_name("PATH...");
   command->add_option("--file", arguments->file, "read the query from this file")

@@ -59,7 +59,7 @@ void add_device_option(CLI::App* command, const CommandContext& context, DeviceO
   if (context.tensorflow) {
     command
         ->add_option("--device", device->name,
-                     "/GPU:0: only this accelerator of recorded processes; host memory if there is "
+                     "/GPU:0: only this accelerator; host memory if there is "
                      "none, or with /CPU:0")
         ->type_name("NAME");
     return;

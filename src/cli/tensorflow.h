@@ -27,7 +27,7 @@ struct DeviceOption {
 };
 /// `meaning`: of the number.
 void add_device_option(CLI::App* command, const CommandContext& context, DeviceOption* device,
-                       const char* meaning = "only this accelerator of recorded processes");
+                       const char* meaning = "only this accelerator");
 
 /// `root` stands for "/": whether a driver of accelerators shows number `index`.
 bool has_accelerator(int index, const std::string& root = "");

@@ -254,12 +254,12 @@ void add_track_command(CLI::App& app, CommandContext& context) {
                     "(MemoryWatchdog)");
   command
       ->add_option("--warning-threshold", arguments->alerts.warning_percent,
-                   "percent of a memory in use")
+                   "alert when more than this percentage of a memory is in use")
       ->type_name("%")
       ->capture_default_str();
   command
       ->add_option("--critical-threshold", arguments->alerts.critical_percent,
-                   "percent of a memory in use")
+                   "critical alert above this percentage")
       ->type_name("%")
       ->capture_default_str();
   command->add_option("--job-id", arguments->job_id, "stored in every event")->type_name("ID");

@@ -110,7 +110,7 @@ void add_view_command(CLI::App& app, CommandContext& context) {
       app.add_subcommand("view", "explore a run in the browser, or two runs side by side");
   command
       ->add_option("path", arguments->paths,
-                   "any event input of analyze; a second one is compared with it")
+                   "a recording, a snapshot or a profile; a second one is compared with it")
       ->type_name("DIR|FILE")
       ->required()
       ->expected(1, 2);

@@ -22,7 +22,7 @@ Status read_text(const Json& root, const char* key, std::string* value) {
   const auto found = root.find(key);
   if (found == root.end() || !found->is_string() ||
       found->get_ref<const std::string&>().size() > kMostTextBytes)
-    return fail(ErrorCode::kBadInput, std::string("its ") + key + " is no name");
+    return fail(ErrorCode::kBadInput, std::string("its ") + key + " is not a name");
   *value = found->get<std::string>();
   return {};
 }
@@ -63,7 +63,7 @@ Result<Calibration> parse_calibration(std::string_view text) {
   if (root.contains("multiprocessors")) {
     const Json& count = root["multiprocessors"];
     if (!count.is_number_unsigned() || count == 0 || count > kMostMultiprocessors)
-      return fail(ErrorCode::kBadInput, "its multiprocessors is no number of them");
+      return fail(ErrorCode::kBadInput, "its multiprocessors is not a number");
     out.multiprocessors = count.get<uint64_t>();
   }
   return out;

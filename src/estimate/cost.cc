@@ -76,7 +76,7 @@ void add_need(const Analysis& analysis, const DeviceAnalysis& device, Cost* cost
 Status add_saving(const DeviceAnalysis& device, const AdviceReport* advice,
                   const CostOptions& options, Cost* cost) {
   if (!advice || !advice->not_looked_because.empty()) {
-    cost->unknown.emplace_back("saving", "nobody looked for advice: --advice does");
+    cost->unknown.emplace_back("saving", "no advice was requested: add --advice");
     return {};
   }
   const Advice* best = largest_saving(*advice, device.device);
@@ -100,7 +100,7 @@ Status add_saving(const DeviceAnalysis& device, const AdviceReport* advice,
 Result<Price> parse_price(std::string_view text) {
   const auto wrong = [&] {
     return fail(ErrorCode::kUsage, in_quotes(text, 40) +
-                                       " is no price: write what an hour of the board costs, such "
+                                       " is not a price: give the price of the board per hour, such "
                                        "as 2.49/h or 2.49 EUR/h, above 0");
   };
   std::string_view rest = without_blanks(text);

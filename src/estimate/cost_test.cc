@@ -49,7 +49,7 @@ TEST(Cost, PricesAsPeopleWriteThem) {
                            "1 E\x1bR"})
     EXPECT_NE(price_refused(text), "") << text;
   EXPECT_EQ(price_refused("x"),
-            "\"x\" is no price: write what an hour of the board costs, such as 2.49/h or 2.49 EUR/h, "
+            "\"x\" is not a price: give the price of the board per hour, such as 2.49/h or 2.49 EUR/h, "
             "above 0");
 }
 

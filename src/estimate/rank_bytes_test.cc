@@ -301,7 +301,7 @@ TEST(TrainingSetup, WhatMakesNoSenseIsSaid) {
             "precision is one of fp32, tf32, bf16, fp16, amp-bf16, amp-fp16");
   EXPECT_EQ(setup_error(kGpt2, {{"fsdp", "maybe"}}), "fsdp is true or false");
   EXPECT_TRUE(setup_error(kGpt2, {{"speed", "9"}})
-                  .starts_with("there is no setting speed: there are batch,"));
+                  .starts_with("unknown setting speed; known are batch,"));
 }
 
 }  // namespace

@@ -116,7 +116,7 @@ class OptionTaker {
       if (name == known) return count(option, target, most);
     }
     return fail(ErrorCode::kUsage,
-                "there is no setting " + name + ": there are " + std::string(setup_option_names()));
+                "unknown setting " + name + "; known are " + std::string(setup_option_names()));
   }
 
  private:

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <optional>
 
 #include "recording/missing_events.h"
@@ -71,10 +72,10 @@ std::string module_in(const std::vector<std::string>& stack) {
 }
 
 /// The same for several stacks: their common name, or none.
-std::string module_of(const HolderLine& line, const Tables& tables) {
+std::string module_of(const HolderLine& line, ModuleNames& names, Tables& tables) {
   std::string name;
   for (const Holder& holder : line.stacks) {
-    std::string one = module_in(stack_lines(tables, holder.stack));
+    std::string one = module_in(stack_lines(tables, names.named(0, holder.stack, &tables)));
     if (line.stacks.size() > 1) one = without_numbers(one);
     if (!name.empty() && one != name) return {};
     name = std::move(one);
@@ -95,7 +96,8 @@ std::string category_of(const HolderLine& line, const FollowedCategories& told) 
 }
 
 std::vector<FollowedHolder> name_holders(const LiveState& state, uint16_t device, size_t most,
-                                         const FollowedCategories& told, const Tables& tables) {
+                                         const FollowedCategories& told, ModuleNames& names,
+                                         Tables& tables) {
   std::vector<FollowedHolder> out;
   if (most == 0) return out;
   const std::vector<HolderLine> lines = group_by_line(state.holders_now(device), tables);
@@ -103,8 +105,9 @@ std::vector<FollowedHolder> name_holders(const LiveState& state, uint16_t device
     FollowedHolder& named = out.emplace_back();
     named.bytes = lines[i].bytes, named.count = lines[i].count;
     named.stacks = lines[i].stacks.size();
-    named.stack = stack_lines(tables, lines[i].stacks.front().stack);
-    named.module = module_of(lines[i], tables);
+    const uint32_t stack = names.named(0, lines[i].stacks.front().stack, &tables);
+    named.stack = stack_lines(tables, stack);
+    named.module = module_of(lines[i], names, tables);
     named.category = category_of(lines[i], told);
     if (lines[i].node != 0) named.line = stack_lines(tables, lines[i].node).front();
   }
@@ -136,6 +139,7 @@ struct RecordingFollower::Impl {
   bool wants_held = false;
   size_t most_holders = 0;
   std::vector<uint16_t> same_device;  // by index in tables
+  std::vector<Mark> module_marks, unsealed_marks;  // of names, sealed for good and not
   FollowedState last;
   Clock::time_point next_look{};
 
@@ -152,6 +156,12 @@ struct RecordingFollower::Impl {
     for (uint16_t& device : batch->device) {
       if (device < same_device.size()) device = same_device[device];
     }
+  }
+
+  /// A recorded stack has the class of a module; marks, usually later ones, have its path.
+  static void take_module_marks(const EventBatch& batch, std::vector<Mark>* marks) {
+    std::ranges::copy_if(batch.marks, std::back_inserter(*marks),
+                         [](const Mark& mark) { return mark.kind == MarkKind::kModule; });
   }
 
   static void apply(const EventBatch& batch, FollowObserver* observer, LiveState* state) {
@@ -173,7 +183,10 @@ struct RecordingFollower::Impl {
       }
       // Marks that still apply to blocks from before the remaining events.
       EventBatch marks;
-      if (observer && sealed->read_marks_before(&marks)) observer->apply(marks, &settled);
+      if (sealed->read_marks_before(&marks)) {
+        take_module_marks(marks, &module_marks);
+        if (observer) observer->apply(marks, &settled);
+      }
     }
     EventBatch batch;
     for (const ChunkRef& chunk : sealed->events()) {
@@ -182,6 +195,7 @@ struct RecordingFollower::Impl {
       next_sealed = first + chunk.header.count;
       if (sealed->read_events(chunk, &batch)) {
         unite_devices(&batch);
+        take_module_marks(batch, &module_marks);
         apply(batch, observer.get(), &settled);
       } else {
         unreadable_events += chunk.header.count;
@@ -227,8 +241,10 @@ struct RecordingFollower::Impl {
       merger.add(std::make_unique<RawLane>(file.get(), &stream, 0, &raw->losses()));
     }
     EventBatch batch;
+    unsealed_marks.clear();
     while (merger.next(&batch)) {
       unite_devices(&batch);
+      take_module_marks(batch, &unsealed_marks);
       apply(batch, observer_now.get(), &now);
     }
     const uint64_t gone = missing();
@@ -246,17 +262,6 @@ struct RecordingFollower::Impl {
     return held;
   }
 
-  /// A recorded stack has the class of a module; marks, usually later ones, have its path.
-  void name_modules() {
-    ModuleNames names;
-    const auto take = [&](const Mark& mark) { names.add(0, mark); };
-    sealed->each_mark(MarkKind::kModule, take);
-    for (auto& [id, stream] : raw->streams()) each_raw_mark(*file, stream, MarkKind::kModule, take);
-    for (FollowedDevice& device : last.devices) {
-      for (FollowedHeld& held : device.held) held.stack = names.named(0, held.stack, &tables);
-    }
-  }
-
   void publish(const LiveState& now, const FirstPage& page, uint64_t gone,
                FollowObserver* told_by) {
     known_missing = gone;
@@ -264,6 +269,10 @@ struct RecordingFollower::Impl {
     last.events = now.event_count();
     last.has_held = wants_held;
     last.looked_steady_ns = Clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+    ModuleNames names;
+    for (const auto* marks : {&module_marks, &unsealed_marks}) {
+      for (const Mark& mark : *marks) names.add(0, mark);
+    }
     for (size_t i = 0; i < now.devices().size() && i < tables.devices.size(); ++i) {
       const DeviceState& state = now.devices()[i];
       uint64_t any = 0;
@@ -271,15 +280,17 @@ struct RecordingFollower::Impl {
       if (any == 0 || tables.devices[i].layer == Layer::kDriver) continue;
       last.devices.push_back(describe(tables.devices[i], state));
       FollowedDevice& device = last.devices.back();
-      if (wants_held) device.held = held_on(static_cast<uint16_t>(i), now, told_by);
+      if (wants_held) {
+        device.held = held_on(static_cast<uint16_t>(i), now, told_by);
+        for (FollowedHeld& held : device.held) held.stack = names.named(0, held.stack, &tables);
+      }
       if (told_by) {
         device.categories = told_by->live_now(static_cast<uint16_t>(i), now);
         device.growth = told_by->growth_now(static_cast<uint16_t>(i), now, last.looked_steady_ns);
       }
       device.holders = name_holders(now, static_cast<uint16_t>(i), most_holders,
-                                    device.categories, tables);
+                                    device.categories, names, tables);
     }
-    if (wants_held) name_modules();
     if (told_by) last.driver = told_by->driver_now();
     const MissingEvents missing = missing_events(*file, page, *sealed, *raw, raw->losses().events);
     uint64_t lost = missing.events + unreadable_events;

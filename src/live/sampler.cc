@@ -75,7 +75,7 @@ Result<Sampler> Sampler::open(const SamplerOptions& options) {
     const auto all = list_processes(sampler.proc_);
     const auto found = std::ranges::find(all, *options.pid, [](const auto& s) { return s.id.pid; });
     if (found == all.end() || found->state == 'Z' || found->state == 'X')
-      return fail(ErrorCode::kNotFound, "there is no process " + std::to_string(*options.pid));
+      return fail(ErrorCode::kNotFound, "no process " + std::to_string(*options.pid));
     sampler.targets_.push_back({find_live_recording(sampler.proc_, found->id), std::nullopt, {}});
     sampler.follow(&sampler.targets_.back());
   } else {

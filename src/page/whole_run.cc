@@ -87,7 +87,8 @@ bool WholeRun::has_times(uint16_t index) const {
 
 Result<const AdviceReport*> WholeRun::advice() {
   // With replaced names the events would be another trace.
-  if (!has_events() || is_snapshot() || input_.is_anonymous()) return nullptr;
+  if (!has_events() || (is_snapshot() && !has_all_advice_) || input_.is_anonymous())
+    return nullptr;
   if (!advice_) {
     const SourceOpener reopen = [&] { return input_.events(); };
     auto found = has_all_advice_ ? advise_on_recording(analysis(), tables(), reopen)

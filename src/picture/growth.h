@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "analysis/statistics/growth.h"
 #include "live/follow_observer.h"
 
 namespace gpumemprof {
@@ -16,6 +17,7 @@ class LiveGrowth {
  public:
   static constexpr double kWindowSeconds = 1;  ///< at first; doubled whenever there are too many
   static constexpr size_t kLeastWindows = 12, kMostWindows = 120;
+  static_assert(kWindowSeconds * kLeastWindows == kLeastSecondsFromOutside);
 
   /// What is live from `seconds` on; a time before the last one counts as that.
   void add(double seconds, uint64_t live_bytes);

@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/json_fields.h"
+#include "recording/folders.h"
 
 namespace gpumemprof {
 namespace {
@@ -130,16 +131,8 @@ Result<ProcessHolders> parse_holders(std::string_view text) {
 
 std::vector<ProcessHolders> read_holders(const std::vector<std::string>& paths,
                                          std::vector<std::string>* problems) {
-  std::vector<std::string> folders, files;
-  for (const std::string& path : paths) {
-    std::string folder = path;
-    if (path.ends_with(".gmp")) {
-      const size_t slash = path.rfind('/');
-      folder = slash == std::string::npos ? "." : path.substr(0, slash);
-    }
-    if (std::ranges::find(folders, folder) == folders.end()) folders.push_back(folder);
-  }
-  for (const std::string& folder : folders) {
+  std::vector<std::string> files;
+  for (const std::string& folder : folders_of(paths)) {
     DIR* dir = opendir(folder.c_str());
     if (!dir) continue;
     while (const dirent* entry = readdir(dir)) {

@@ -1,6 +1,10 @@
 #include "recording/holders_file.h"
 
 #include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
 
 namespace gpumemprof {
 namespace {
@@ -68,6 +72,19 @@ TEST(HoldersFile, ALaterVersionIsUnsupported) {
   const auto told = parse_holders(text);
   ASSERT_FALSE(told);
   EXPECT_EQ(told.error().code, ErrorCode::kUnsupported);
+}
+
+TEST(HoldersFile, AFolderThatIsNamedAsAFileOfARecordingIsAFolder) {
+  char folder[] = "/tmp/gpumemprof-holders-XXXXXX";
+  ASSERT_NE(mkdtemp(folder), nullptr);
+  const std::string run = std::string(folder) + "/run.gmp";
+  ASSERT_TRUE(std::filesystem::create_directory(run));
+  std::ofstream(run + "/holders.1.2.json") << kText;
+  std::vector<std::string> problems;
+  EXPECT_EQ(read_holders({run}, &problems).size(), 1u);
+  EXPECT_EQ(read_holders({run + "/vm.1.2.gmp"}, &problems).size(), 1u) << "beside one of its files";
+  EXPECT_TRUE(problems.empty());
+  std::filesystem::remove_all(folder);
 }
 
 TEST(HoldersFile, AThousandBracketsAreNoCrash) {

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "recording/clock_alignment.h"
+#include "recording/folders.h"
 #include "recording/job_files.h"
 #include "recording/lane.h"
 #include "recording/losses.h"
@@ -94,12 +95,7 @@ class Recording final : public EventSource {
       if (auto done = add_file(path, paths->files.size() == 1); !done) return done;
     }
     if (files_.empty()) return std::unexpected(*first_error_);
-    std::set<std::string> places;
-    for (const std::string& path : paths->files) {
-      const size_t slash = path.rfind('/');
-      places.insert(slash == path.npos ? "." : path.substr(0, slash));
-    }
-    for (const std::string& folder : places) operation_lines_.load_folder(folder, &loss_);
+    for (const std::string& folder : folders_of(paths->files)) operation_lines_.load_folder(folder, &loss_);
     keep_innermost_ranks();
     put_on_one_clock();
     read_state_before();

@@ -7,11 +7,11 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "base/file.h"
 #include "recording/chunk_scan.h"
+#include "recording/folders.h"
 #include "recording/samples_writer.h"
 
 namespace gpumemprof {
@@ -153,17 +153,8 @@ Result<RecordedSamples> read_once(File& file, const format::FileHeader& header) 
 
 /// Files in the folders that `paths` name, or in which they lie.
 std::vector<std::string> files_beside(const std::vector<std::string>& paths, const char* suffix) {
-  std::set<std::string> folders;
   std::vector<std::string> out;
-  for (const std::string& path : paths) {
-    std::string folder = path;
-    if (path.ends_with(".gmp")) {
-      const size_t slash = path.rfind('/');
-      folder = slash == std::string::npos ? "." : path.substr(0, slash);
-    }
-    folders.insert(folder);
-  }
-  for (const std::string& folder : folders) {
+  for (const std::string& folder : folders_of(paths)) {
     DIR* dir = opendir(folder.c_str());
     if (!dir) continue;
     while (const dirent* entry = readdir(dir)) {

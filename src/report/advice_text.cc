@@ -12,8 +12,6 @@
 namespace gpumemprof {
 namespace {
 
-constexpr std::string_view kNotTensorflow = "no TensorFlow memory was recorded";
-
 std::string what_to_do(std::string_view type) {
   if (type == "monotonic_increase")
     return "Find what keeps tensors from step to step: a list of losses, a metric that is never "
@@ -29,7 +27,7 @@ std::string why_none(const AdviceReport& report) {
   for (const auto& [kind, why] : report.unknown) {
     if (kind == "all") return why;
   }
-  return std::string(kNotTensorflow);
+  return "no memory of PyTorch or TensorFlow was recorded";
 }
 
 std::string unknown_text(const AdviceReport& report) {
@@ -66,7 +64,7 @@ std::string advice_text(const AdviceReport& report) {
                      : format_plural(static_cast<uint64_t>(saving), "suggestion") + '\n';
   for (const Advice& one : report.advice) {
     out += fmt::format("  {:<16} {:>9}  {}\n", one.kind, format_bytes(one.bytes),
-                       printable(one.title));
+                       printable(title_beside_bytes(one)));
     if (!was_measured_for_nothing(one))
       out += fmt::format("{:29}{}.\n", "", printable(capitalized(one.fix)));
     out += fmt::format("{:29}{}.\n", "", printable(saving_words(one)));
@@ -102,12 +100,12 @@ std::string advice_markdown(const std::string& path, const std::string& text,
   if (advice) {
     out += "## What to change\n\n";
     if (!advice->applies)
-      out += fmt::format("Nothing: {}.\n", kNotTensorflow);
+      out += fmt::format("Nothing: {}.\n", printable(why_none(*advice)));
     else if (advice->advice.empty())
       out += "Nothing: no evidence of waste was found.\n";
     for (const Advice& one : advice->advice) {
-      out += fmt::format("- **{}**, {}: {}. {}.\n", one.kind, format_bytes(one.bytes),
-                         printable(one.title), printable(one.fix));
+      out += fmt::format("- **{}**: {} {}. {}.\n", one.kind, format_bytes(one.bytes),
+                         printable(title_beside_bytes(one)), printable(capitalized(one.fix)));
     }
     if (!advice->unknown.empty()) out += "\nNot known:\n\n";
     for (const auto& [kind, why] : advice->unknown)

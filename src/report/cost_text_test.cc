@@ -20,7 +20,7 @@ TEST(CostText, ShowsItsArithmetic) {
                            .cheapest = BoardPrice{"T4", 15 * kGiB, 0.35, "EUR"}};
   EXPECT_EQ(cost_text(cost), R"(
 What it costs
-  The peak needs 20.0 GiB: what the allocator reserved; CUDA's context and libraries come to it.
+  The peak needs 20.0 GiB: reserved by the allocator, without CUDA's context and libraries.
   The board: 2.49 an hour × 24 h = 59.76 EUR a day.
   The cheapest board of your list that holds it: L4� with 22.0 GiB, 0.80 an hour × 24 h = 19.20
   EUR a day, 40.56 EUR less.

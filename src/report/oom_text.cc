@@ -46,7 +46,9 @@ class OomText {
     if (message.device) asked += fmt::format(" device {}", *message.device);
     if (!message.allocator.empty()) asked += ", " + printable(message.allocator);
     if (message.requested) asked += ": " + message.requested->text + " refused";
-    if (!message.operation.empty()) asked += " to " + printable(message.operation);
+    const bool is_of_kernel = message.backend == "host";
+    if (!message.operation.empty())
+      asked += (is_of_kernel ? ": killed " : " to ") + printable(message.operation);
     line(fmt::format("  {} ({})", asked, place(message)));
     for (const std::string& reason : verdict.reasons) line("  " + reason);
     write_figures(message);

@@ -254,8 +254,8 @@ def test_without_the_package_one_line_says_what_to_install(folder, tmp_path):
 
 
 @pytest.mark.parametrize("words, line", [
-    (["no-such-folder"], "gpumemprof: no-such-folder: is no folder\n"),
-    ([__file__], f"gpumemprof: {__file__}: is no folder\n"),
+    (["no-such-folder"], "gpumemprof: no-such-folder: is not a folder\n"),
+    ([__file__], f"gpumemprof: {__file__}: is not a folder\n"),
     (["--memory", "1GiB"], "gpumemprof: --memory: must be 2GiB or more\n"),
 ])
 def test_a_wrong_start_is_one_line(words, line):

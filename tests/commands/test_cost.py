@@ -87,7 +87,7 @@ def test_advise_tells_what_its_largest_saving_is_worth():
 def test_a_bad_price_is_one_line(price):
     done = call("analyze", SNAPSHOT, f"--price={price}")
     assert done.rc == 2 and done.stdout == b"" and done.stderr.count(b"\n") == 1 and b"\x1b" not in done.stderr, done
-    assert done.stderr.startswith(b"gpumemprof: --price: ") and b"is no price: write what an hour of the board costs" in done.stderr
+    assert done.stderr.startswith(b"gpumemprof: --price: ") and b"is not a price: give the price of the board per hour" in done.stderr
 
 
 @pytest.mark.parametrize("text, line", [

@@ -99,7 +99,7 @@ def test_without_stacks_and_categories_it_says_less(tmp_path):
     program.write_text("import torch\nkept = [torch.empty(1_000_000, dtype=torch.uint8) for _ in range(3)]\n")
     folder = harness.record(tmp_path / "r", [harness.PYTHON, program], ["--stacks", "none"]).ok().folder
     said = harness.analysis(folder)
-    assert "; what they were is unknown, because " in said["explanation"]
+    assert "; their types are unknown, because " in said["explanation"]
     assert "Which line allocated them is unknown: no stack was recorded." in said["explanation"]
     assert "module" not in said["explanation"].split("unknown: ")[-1]
     assert set(said["explanation_figures"]) == {"peak_bytes", "peak_blocks", "end_bytes"}

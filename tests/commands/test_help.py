@@ -50,13 +50,13 @@ def test_the_help_of_a_command_has_one_usage_and_no_words_of_the_parser(command)
 @pytest.mark.parametrize("words, said", [
     (["analize", "x"], "unknown command 'analize'; did you mean analyze? (see gpumemprof --help)"),
     (["xyzzy"], "unknown command 'xyzzy' (see gpumemprof --help)"),
-    (["analyze", "--fromat", "json", "x"], "--fromat is no option of analyze; did you mean --format? (see gpumemprof analyze --help)"),
-    (["diff", "--colour=never", "x"], "--colour is no option of diff; did you mean --color? (see gpumemprof diff --help)"),
-    (["run", "--stak", "none", "--", "true"], "--stak is no option of run; did you mean --stacks? (see gpumemprof run --help)"),
-    (["-x"], "-x is no option of gpumemprof (see gpumemprof --help)"),
+    (["analyze", "--fromat", "json", "x"], "--fromat is not an option of analyze; did you mean --format? (see gpumemprof analyze --help)"),
+    (["diff", "--colour=never", "x"], "--colour is not an option of diff; did you mean --color? (see gpumemprof diff --help)"),
+    (["run", "--stak", "none", "--", "true"], "--stak is not an option of run; did you mean --stacks? (see gpumemprof run --help)"),
+    (["-x"], "-x is not an option of gpumemprof (see gpumemprof --help)"),
     (["help", "analyse"], "unknown command 'analyse'; did you mean analyze? (see gpumemprof --help)"),
     (["analyse", "--help"], "unknown command 'analyse'; did you mean analyze? (see gpumemprof --help)"),
-    (["serve", "--prot", "1"], "--prot is no option of serve (see gpumemprof serve --help)"),
+    (["serve", "--prot", "1"], "--prot is not an option of serve (see gpumemprof serve --help)"),
     (["analyze"], "path is required (see gpumemprof analyze --help)"),
     (["export", "x"], "--to is required: jsonl, csv, perfetto, perfetto-tar, parquet, sqlite, pprof, speedscope, folded, html or snapshot (see gpumemprof export --help)"),
 ])

@@ -100,7 +100,7 @@ def test_the_headline_tells_what_was_live_as_it_was_refused_and_nothing_twice(ex
     assert f"{active / 2**30:.2f}" == "4.30" and " 5.86 GiB allowed" in FIXTURE["message"]
     assert re.fullmatch(
         r"Out of memory: 883 MiB were refused at /job/train\.py:35 main, with 4\.30 GiB live on cuda:0\. Its own limit of 5\.86 GiB left "
-        r"808 MiB, and 794 MiB were free in its segments, the largest piece for it \d+ MiB: fragmentation\.", lines[0])  # fmt: skip
+        r"808 MiB, and 794 MiB were free in its segments, the largest usable piece \d+ MiB: fragmentation\.", lines[0])  # fmt: skip
     assert re.fullmatch(r"It would have fitted with expandable_segments:True \(simulated\): 5\.18 GiB reserved at most\.", lines[1])
     assert lines[2].startswith("Peak ") and sum(line.startswith("Out of memory:") for line in lines) == 1
     page = CarriedPage(command("analyze", exact, "--format", "html")).text

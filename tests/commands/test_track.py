@@ -216,7 +216,7 @@ def test_a_second_tracker_does_not_take_the_file(tmp_path):
 
 
 @pytest.mark.parametrize("options, words", [
-    (["--pid", "4194303"], "there is no process 4194303"),
+    (["--pid", "4194303"], "no process 4194303"),
     (["--interval", "0"], "--interval must be"),
     (["--duration", "-1"], "--duration must be"),
     (["--warning-threshold", "99"], "--warning-threshold is above"),

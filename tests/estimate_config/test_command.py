@@ -151,7 +151,7 @@ def test_hostile_files_end_in_one_line(tmp_path, text, message):
         (["--tp", "3"], "tp does not divide the 32 heads"),
         (["--zero", "9"], "zero is a number from 0 to 3"),
         (["--optimizer", "magic"], "optimizer is one of adamw, adam,"),
-        (["--set", "speed=9"], "there is no setting speed"),
+        (["--set", "speed=9"], "unknown setting speed"),
         (["--capacity", "much"], "much"),
         (["--inference", "--table"], "the table covers training settings"),
         (["--settings", "expandable_segments:True"], "--settings needs a trace or a program"),

@@ -78,7 +78,7 @@ def make_text(path):
     (make_newer, "it has version 2 of the schema, and this gpumemprof reads 1"),
     (drop_a_column, "its column size_bytes is missing, not BIGINT"),
     (change_a_type, "its column size_bytes is VARCHAR, not BIGINT"),
-    (make_a_link, "it is no regular file"),
+    (make_a_link, "it is not a regular file"),
 ], ids=lambda value: getattr(value, "__name__", ""))
 def test_a_damaged_file_is_named_and_the_rest_is_answered(own, training, damage, why):
     whole, said = intervals(own)

@@ -166,7 +166,7 @@ def test_a_terminal_gets_a_prompt(lake):
 @pytest.mark.parametrize("argv, message", [
     (["LAKE", "no_such_run", "SELECT 1"], "no_such_run: No such file or directory"),
     (["SELECT 1"], "sql: name the runs before the query"),
-    (["LAKE", ""], "there is no query"),
+    (["LAKE", ""], "no query was given"),
     (["LAKE", "SELEC 1"], 'Parser Error: syntax error at or near "SELEC"'),
     (["LAKE", "SELECT * FROM blocks"], "Table with name blocks does not exist"),
 ])

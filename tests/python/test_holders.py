@@ -33,6 +33,9 @@ class Net(torch.nn.Module):
         self.seen.append(x * 2)
         return (x * self.weight).sum()
 
+class History:
+    kept = []
+
 @functools.lru_cache(None)
 def cached(n):
     return torch.ones(1000 + n)
@@ -50,6 +53,7 @@ def main():
     for n in range(30):
         losses.append(net(torch.ones(101)))
         cached(n)
+        History.kept.append(torch.ones(11))
         other(torch.ones(7, 7))
         try:
             fail()
@@ -95,10 +99,15 @@ def test_the_file_follows_its_schema_and_stands_beside_its_recording(recording, 
 @pytest.mark.parametrize(
     ("owner", "name"),
     [("variable", "losses"), ("module attribute", "Net.seen"), ("cache", "cached"), ("exception", "errors"),
-     ("hook", "hooked"), ("attribute", "Box.inside")],
+     ("hook", "hooked"), ("attribute", "Box.inside"), ("attribute", "History.kept")],
 )  # fmt: skip
 def test_a_holder_is_called_by_what_a_person_would_look_for(told, owner, name):
     assert (owner, name) in holders(told), sorted(holders(told))
+
+
+def test_the_last_look_names_the_script_though_python_has_removed_its_name(told):
+    paths = {one["path"] for one in told["looks"][-1]["holders"]}
+    assert "History.kept, by History in <module> (held.py)" in paths, sorted(paths)
 
 
 def test_a_holder_tells_what_it_holds(told):

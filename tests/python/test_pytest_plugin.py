@@ -211,7 +211,7 @@ def test_skip_and_xfail_are_what_they_are_elsewhere(ran):
 
 def test_a_wrong_marker_is_an_error_of_one_line(ran):
     assert ran.outcome("test_wrong_size") == ["error"]
-    assert 'limit_gpu_memory: "1 XB" is no size: write "2 GB", "500 MiB" or bytes\n' in ran.text
+    assert 'limit_gpu_memory: "1 XB" is not a size: write "2 GB", "500 MiB" or bytes\n' in ran.text
     assert "limit_gpu_memory: device='tpu:0' is no kind of device: write \"cpu\" or \"cuda\"\n" in ran.text
 
 
@@ -306,5 +306,5 @@ def test_sizes_are_those_of_the_command(text, size_bytes):
 def test_what_is_no_size_is_refused(text):
     from gpumemprof._pytest.limits import size_of
 
-    with pytest.raises(ValueError, match="is no size"):
+    with pytest.raises(ValueError, match="is not a size"):
         size_of(text)

@@ -70,7 +70,7 @@ def test_the_answer_begins_with_which_rank_and_how_far_from_the_median(folders):
     text = jobs.analyze(folders("data"), output="text").splitlines()
     assert ", rank 2 (process" in text[0]
     assert text[1].startswith("Rank 2 is ") and "above the median of 4 ranks" in text[1] and "divided.py:" in text[1]
-    assert "holds 38.1 MiB there, 0 B in the median." in text[1]  # 40 MB
+    assert "holds 38.1 MiB there, against a median of 0 B." in text[1]  # 40 MB
 
 
 def test_all_ranks_together(folders):

@@ -208,7 +208,7 @@ def test_the_commit_of_head_is_git_s(recordings, tmp_path):
     (["lst", "--store", "x"], "runs: there is no action 'lst'; did you mean list?"),
     (["add", "--store", "x"], "runs add takes one path or more"),
     (["diff", "abcdef", "--store", "x"], "runs diff takes two ids"),
-    (["show", "abcdef", "--store", "x"], "abcdef: is no run of this store"),
+    (["show", "abcdef", "--store", "x"], "abcdef: is not a run of this store"),
     (["add", "nothing", "--store", "x"], "nothing: No such file or directory"),
     (["list", "--store", __file__], f"{__file__}: is a file: a store is a folder"),
     (["add", "nothing", "--store", "x", "--set", "batch"], "--set batch: write KEY=VALUE, such as batch=32"),
@@ -246,5 +246,5 @@ def test_a_name_in_a_bucket_leads_nowhere(server, recordings, tmp_path, monkeypa
     urllib.request.urlopen(urllib.request.Request(key, data=b"x", method="PUT")).read()
     assert any(".." in key for key in keys(store)), "the server keeps the key as it is"
     done = run("show", name, "--store", store)
-    assert done.rc == 2 and b"is no name of a file of a recording" in done.stderr and done.stderr.count(b"\n") == 1, done
+    assert done.rc == 2 and b"is not the name of a file of a recording" in done.stderr and done.stderr.count(b"\n") == 1, done
     assert not list(tmp_path.rglob("escaped")) and not list(tmp_path.iterdir())

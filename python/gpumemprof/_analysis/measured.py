@@ -104,7 +104,7 @@ class Measured:
     sampled: bool = False  # a series of samples that a clock took; else one point a call, or all of it
     findings: tuple[dict[str, Any], ...] = ()  # that the source brought with it: those of a recording
     patterns: tuple[dict[str, Any], ...] = ()  # likewise, as the core found them in every event
-    score_parts: tuple[dict[str, Any], ...] = ()  # likewise; empty where it was not requested them
+    score_parts: tuple[dict[str, Any], ...] = ()  # likewise; empty if none were requested
     unknown: str = ""
     dropped_calls: int = 0
 

@@ -70,7 +70,7 @@ def recommendations_of(
 
 
 def suggestions_for(pattern_type: str, advice: Advice = TORCH) -> list[str]:
-    """For one pattern of a series; empty where it is nothing to mend, like a sawtooth."""
+    """For one pattern of a series; empty if it is nothing to mend, like a sawtooth."""
     known = {
         "steady_growth": [advice.leaks["monotonic_increase"]],
         "spike": [advice.leaks["spikes"]],

@@ -249,7 +249,7 @@ def _of_mapping(source: Mapping[str, Any]) -> Measured:
 
 
 def _results_by_name(source: Mapping[str, Any]) -> list[Any]:
-    """What `function_stats` holds, name -> its results, or name -> one result; empty where it is something else."""
+    """What `function_stats` holds, name -> its results, or name -> one result; empty if it is something else."""
     lists = [value if isinstance(value, (list, tuple)) else [value] for value in source.values()]
     results = [result for each in lists for result in each]
     return results if all(get(result, "function_name") is not None for result in results) else []
@@ -271,7 +271,7 @@ def _of_items(items: list[Any]) -> Measured:
 
 
 def get(source: Any, key: str) -> Any:
-    """`key` of a dict or attribute of an object; None where there is none."""
+    """`key` of a dict or attribute of an object; None if there is none."""
     return source.get(key) if isinstance(source, dict) else getattr(source, key, None)
 
 

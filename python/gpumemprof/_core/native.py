@@ -8,7 +8,7 @@ _module: Any = None
 
 
 def native() -> Any:
-    """The module `gpumemprof._native`. ImportError that says what to do where it was not built for this Python."""
+    """The module `gpumemprof._native`. ImportError that says what to do if it was not built for this Python."""
     global _module
     if _module is None:
         try:

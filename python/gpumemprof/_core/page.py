@@ -12,7 +12,7 @@ from pathlib import Path
 
 
 def command() -> str:
-    """The command beside this Python, else that of PATH. FileNotFoundError where there is none."""
+    """The command beside this Python, else that of PATH. FileNotFoundError if there is none."""
     own = os.environ.get("GPUMEMPROF_BIN") or os.path.join(sysconfig.get_path("scripts"), "gpumemprof")
     found = own if os.access(own, os.X_OK) else shutil.which("gpumemprof")
     if found is None:

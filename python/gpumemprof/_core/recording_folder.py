@@ -9,5 +9,5 @@ attached: str | None = None
 
 
 def recording_folder() -> str | None:
-    """None where it is not recorded."""
+    """None if it is not recorded."""
     return attached or os.environ.get("GPUMEMPROF_DIR") or None

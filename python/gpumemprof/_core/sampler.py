@@ -56,7 +56,7 @@ class Sampler(Generic[T]):
         return self._thread is not None and self._thread.is_alive() and self._pid == os.getpid()
 
     def start(self, interval_s: float) -> None:
-        """Nothing where it runs already."""
+        """Nothing if it runs already."""
         if not interval_s > 0:
             raise ValueError(f"interval must be above 0 seconds, not {interval_s}")
         if self.is_running:

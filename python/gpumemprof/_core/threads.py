@@ -59,7 +59,7 @@ class SteadyThread:
         return self._thread is not None and self._thread.is_alive()
 
     def start(self) -> None:
-        """Starts ticking, the first time after one interval. Does nothing where it runs already."""
+        """Starts ticking, the first time after one interval. Does nothing if it runs already."""
         if self.is_running:
             return
         self._stop = threading.Event()

@@ -7,7 +7,7 @@ from typing import Any
 
 
 def require_torch(feature: str = "this feature") -> Any:
-    """The module torch, imported now. ImportError that names the extra to install where it is missing."""
+    """The module torch, imported now. ImportError that names the extra to install if it is missing."""
     try:
         import torch
     except ImportError as error:

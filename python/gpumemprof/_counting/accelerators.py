@@ -28,7 +28,7 @@ def device_memory(index: int, uuid: str | None = None) -> dict[str, Any]:
 
 
 def uuid_of(torch: Any, index: int) -> str | None:
-    """Of an initialised CUDA's device; None where this PyTorch does not tell."""
+    """Of an initialised CUDA's device; None if this PyTorch does not tell."""
     uuid = str(getattr(torch.cuda.get_device_properties(index), "uuid", "") or "")
     return None if getattr(torch.version, "hip", None) else uuid or None
 

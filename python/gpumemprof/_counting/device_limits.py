@@ -7,7 +7,7 @@ from .host_memory import HostMemory
 
 
 def limit_of(device_id: int | None) -> float | None:
-    """Bytes of a CUDA device, or of this machine (its control group) for -1; None where that is not known.
+    """Bytes of a CUDA device, or of this machine (its control group) for -1; None if that is not known.
 
     Asks the machine it runs on, so only what was measured here may be compared with it. Starts no CUDA context."""
     if device_id is None:

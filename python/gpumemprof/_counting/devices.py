@@ -89,7 +89,7 @@ def kind_of(device: Any) -> str | None:
 
 
 def index_of(device: Any) -> int | None:
-    """The number in "cuda:1", 1 or torch.device("cuda:1"); None where it has none."""
+    """The number in "cuda:1", 1 or torch.device("cuda:1"); None if it has none."""
     if isinstance(device, int):
         return int(device)
     if isinstance(device, str):

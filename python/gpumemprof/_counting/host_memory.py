@@ -19,7 +19,7 @@ class HostReading:
 
 
 class HostMemory:
-    """Reads what there is in total, used and free; None where the system does not tell. As the command: of our control
+    """Reads what there is in total, used and free; None if the system does not tell. As the command: of our control
     group, those above it and the machine the one with the least room counts, page cache that the kernel can drop
     (inactive_file) not being counted as used. `root` replaces "/" in tests.
     """

@@ -17,7 +17,7 @@ _rss_time_ns = -RSS_RESOLUTION_NS
 
 
 def process_bytes() -> tuple[int, int, int]:
-    """(resident memory of this process now, its highest so far, virtual memory), 0 where the system does not say."""
+    """(resident memory of this process now, its highest so far, virtual memory), 0 if the system does not say."""
     try:
         read = native().process_bytes
     except ImportError:  # the package without its native module: slower, the same figures
@@ -55,7 +55,7 @@ def resident_bytes() -> tuple[int, int]:
 
 
 def read_rss_bytes() -> int:
-    """Resident memory of this process now; 0 where the system does not say."""
+    """Resident memory of this process now; 0 if the system does not say."""
     return resident_bytes()[0]
 
 
@@ -77,7 +77,7 @@ os.register_at_fork(after_in_child=_forget_rss)
 
 
 def status_bytes(field: str) -> int | None:
-    """A field of /proc/self/status that is in kB (VmHWM, VmRSS, RssAnon…), None where it is not there."""
+    """A field of /proc/self/status that is in kB (VmHWM, VmRSS, RssAnon…), None if it is not there."""
     try:
         with open("/proc/self/status", "rb") as file:
             for line in file:

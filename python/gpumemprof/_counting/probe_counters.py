@@ -47,7 +47,7 @@ def exact_available(attach: bool = True) -> tuple[bool, str]:
 
 
 def read_counters(device_type: int, device_index: int) -> ExactCounters | None:
-    """The counters of a device (c10::DeviceType, index); None where nothing is known of it yet."""
+    """The counters of a device (c10::DeviceType, index); None if nothing is known of it yet."""
     module = _native()
     values = module.counters(device_type, device_index) if module is not None else None
     return ExactCounters(*values) if values is not None else None

@@ -14,6 +14,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from .._core.memory_errors import message_of
+from .._core.process_start import start_ticks
 from .._core.torch import loaded_torch
 from .._counting.host_memory import HostMemory
 from .._telemetry.files import plain
@@ -58,7 +59,7 @@ def write_bundle(
             "custom_metadata": metadata,
         },
         "host.json": _host(),
-        "environment.json": {"pid": os.getpid(), "cwd": _working_folder(), "system": _system()},
+        "environment.json": {**_process(), "cwd": _working_folder(), "system": _system()},
         "live_memory.json": live_memory(),
     }
     counters = _device_counters()
@@ -106,8 +107,18 @@ def write_bundle(
     return os.path.join(config.dump_dir, name)
 
 
+def _process() -> dict[str, int | str]:
+    """Which process of which host it is: a pid alone may be that of another host too."""
+    process: dict[str, int | str] = {"pid": os.getpid(), "host": os.uname().nodename}
+    try:
+        process["start_ticks"] = start_ticks()
+    except OSError:  # no /proc
+        pass
+    return process
+
+
 def _host() -> dict[str, int | str | None]:
-    """What the process may use of the host now, in bytes; None where the system does not tell."""
+    """What the process may use of the host now, in bytes; None if the system does not tell."""
     facts: dict[str, int | str | None] = {
         "address_space_bytes": _of_file("/proc/self/status", "VmSize:", 1, 1024),
         "address_space_limit_bytes": _of_file("/proc/self/limits", "Max address space", 3, 1),  # the soft one
@@ -124,7 +135,7 @@ def _host() -> dict[str, int | str | None]:
 
 
 def _of_file(path: str, line_begins: str, word: int, unit: int) -> int | None:
-    """One number of a file of the kernel's; None where it is not there, or "unlimited"."""
+    """One number of a file of the kernel's; None if it is not there, or "unlimited"."""
     try:
         with open(path, encoding="ascii", errors="replace") as file:
             for line in file:
@@ -218,7 +229,7 @@ def _system() -> dict[str, Any]:
 
 
 def _device_counters() -> dict[str, Any] | None:
-    """What PyTorch's allocator says of every GPU that this process uses; None where it uses none."""
+    """What PyTorch's allocator says of every GPU that this process uses; None if it uses none."""
     torch = loaded_torch()
     try:
         if torch is None or not torch.cuda.is_initialized():
@@ -229,7 +240,7 @@ def _device_counters() -> dict[str, Any] | None:
 
 
 def _device_limits() -> dict[str, Any]:
-    """What this process may reserve of each GPU by its own limit, in bytes; None where it has none or PyTorch (before
+    """What this process may reserve of each GPU by its own limit, in bytes; None if it has none or PyTorch (before
     2.6) does not tell."""
     torch = loaded_torch()
     if torch is None:

@@ -86,7 +86,7 @@ class LineProfiler:
         return [source_for(device) for device in self._devices]
 
     def record(self, code: CodeType, line: int, sources: list[Source], spans: list[Any], hits: int) -> None:
-        """A line ended: its spans, one a source. `hits`: 0 where it is the rest of a line that had been suspended."""
+        """A line ended: its spans, one a source. `hits`: 0 if it is the rest of a line that had been suspended."""
         function = self.functions[code]
         record = function.lines.setdefault(line, LineRecord(line))
         record.hits += hits

@@ -33,7 +33,7 @@ def name_of(function: Any) -> str:
 
 
 def needs_arguments(function: Any) -> bool:
-    """Whether a call without arguments would fail, as far as can be seen without calling; False where it cannot."""
+    """Whether a call without arguments would fail, as far as can be seen without calling; False if it cannot."""
     target, bound = function, 0
     if inspect.ismethod(function):
         target, bound = function.__func__, 1

@@ -45,7 +45,7 @@ class _Recording:
         self._call("stop")
 
     def live_bytes(self) -> dict[str, int]:
-        """By kind of device, of the one that holds most; empty where nobody counts."""
+        """By kind of device, of the one that holds most; empty if nobody counts."""
         live: dict[str, int] = {}
         if self._native is None:
             return live

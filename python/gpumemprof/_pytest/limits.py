@@ -31,7 +31,7 @@ def size_of(text: str) -> tuple[int, bool]:
     """Bytes, and whether the unit is a decimal one: "2 GB" is 2,000,000,000, "2 GiB" and "2G" 2,147,483,648."""
     match = _SIZE.fullmatch(text)
     if match is None or ("." in match[1] and match[2] is None):
-        raise ValueError(f'"{text}" is no size: write "2 GB", "500 MiB" or bytes')
+        raise ValueError(f'"{text}" is not a size: write "2 GB", "500 MiB" or bytes')
     if match[2] is None:
         return int(match[1]), True
     is_decimal = bool(match[4]) and not match[3]
@@ -82,7 +82,7 @@ def main_device(memories: dict[str, Any]) -> str:
 
 
 def exceeded(limit: Limit, memories: dict[str, Any]) -> str:
-    """What is said where the limit is exceeded, number first, then the lines; empty where it is not."""
+    """What is said where the limit is exceeded, number first, then the lines; empty if it is not."""
     device = limit.device or main_device(memories)
     memory = memories.get(device)
     if memory is None:

@@ -17,7 +17,7 @@ TYPE_CHECKING = False  # as in typing, whose import alone takes 10 ms
 if TYPE_CHECKING:
     from typing import Any
 
-_marks: Any = None  # the module; False where this process is not recorded, or not by this Python's package
+_marks: Any = None  # the module; False if this process is not recorded, or not by this Python's package
 
 
 def marks() -> Any:

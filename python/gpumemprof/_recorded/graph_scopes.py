@@ -16,7 +16,7 @@ left_out = 0  # scopes for which there was no room
 
 
 def note(tensorflow: Any, path: str) -> None:
-    """The calling thread has entered the scope of the layer `path`. Nothing where it executes eagerly."""
+    """The calling thread has entered the scope of the layer `path`. Nothing if it executes eagerly."""
     global left_out
     if tensorflow.executing_eagerly():
         return

@@ -166,7 +166,7 @@ def _identity() -> tuple[str, int, int]:
 
 
 def write(folder: str) -> str | None:
-    """Writes operations.PID.START.json into `folder`; its path, None where there is nothing to write."""
+    """Writes operations.PID.START.json into `folder`; its path, None if there is nothing to write."""
     import json
 
     if not _made:

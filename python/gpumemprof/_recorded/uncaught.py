@@ -45,6 +45,7 @@ def note(error: BaseException, folder: str) -> None:
         "schema": _SCHEMA,
         "pid": pid,
         "start_ticks": ticks,
+        "host": os.uname().nodename,
         "time_ns": time.monotonic_ns(),
         "kind": _kind(error),
         "message": message_of(error).strip().partition("\n")[0][:_MOST_LETTERS],

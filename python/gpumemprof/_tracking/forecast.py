@@ -22,7 +22,7 @@ class Forecast:
 
     seconds_to_limit: float | None
     seconds_to_limit_earliest: float | None  # with the upper end of the rate's 95 % interval
-    seconds_to_limit_latest: float | None  # with its lower end; None where that is no growth
+    seconds_to_limit_latest: float | None  # with its lower end; None if that is no growth
     growth_bytes_per_s: float | None
     limit_bytes: int | None
     points: int

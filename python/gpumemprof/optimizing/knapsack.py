@@ -61,7 +61,7 @@ def choose(items: Sequence[Item], needed_bytes: int) -> Choice | None:
 
 
 def _search(groups: list[list[Item]], needed_bytes: int, unit_ns: int) -> _Sum | None:
-    """None where there are too many sums."""
+    """None if there are too many sums."""
     sums = [_Sum(0, 0, ())]
     for group in groups:
         grown = []

@@ -75,7 +75,7 @@ class CheckpointedModel(torch.nn.Module):  # type: ignore[misc]
 
 def blocks_of(model: Any) -> list[str]:
     """The paths of the most modules of one class that have one parent, each with at least two modules within or
-    parameters of its own; empty where there are fewer than two."""
+    parameters of its own; empty if there are fewer than two."""
     best: list[str] = []
     for path, parent in model.named_modules():
         kinds: dict[type, list[str]] = {}

@@ -28,7 +28,7 @@ _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
 def require(module: str) -> Any:
-    """A module of the extra `viz`. ImportError that names the extra where it is missing."""
+    """A module of the extra `viz`. ImportError that names the extra if it is missing."""
     try:
         return import_module(module)
     except ImportError as error:
@@ -137,7 +137,7 @@ def shortened(name: str, most: int = 34) -> str:
 
 def peak_of(measured: Measured) -> tuple[float, float, bool] | None:
     """(time, bytes, exact) of the highest memory: of a call, whose moment within it is not known (its middle is
-    taken), or of a sample. None where nothing is known."""
+    taken), or of a sample. None if nothing is known."""
     found: list[tuple[float, float, bool]] = []
     own = [column for column in ("allocated", "interval_peak") if column in measured.series.columns]
     for column in own or measured.series.columns:

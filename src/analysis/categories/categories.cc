@@ -182,8 +182,9 @@ void Categories::on_moment(uint16_t device, size_t number, uint64_t event) {
 }
 
 /// Moments that the block does not outlive are not there yet.
-void Categories::add_to_moments(OfDevice& device, const Block& block, const KnownAs& known) {
-  for (size_t m = block.first_moment; m < device.moments.size(); ++m) {
+void Categories::add_to_moments(OfDevice& device, const Block& block, const KnownAs& known,
+                                size_t moments) {
+  for (size_t m = block.first_moment; m < moments; ++m) {
     Moment& moment = device.moments[m];
     if (block.made_at >= moment.event) continue;
     moment.sums.add(known, block.stack, block.size_bytes);
@@ -241,6 +242,7 @@ BlockLife Categories::life_of(const Block& block, const CopyLinks::Block& place,
     life.site_grows = site->second.grows, life.site_keeps = site->second.keeps;
     life.site_replaces = site->second.replaces();
   }
+  life.is_told_cache = told_caches_.contains(block.stack);
   if (block.stack < site_steps_.size()) {
     const SiteSteps& site = site_steps_[block.stack];
     life.is_made_again = site.first < block.steps || site.last > block.steps;
@@ -252,16 +254,33 @@ BlockLife Categories::life_of(const Block& block, const CopyLinks::Block& place,
   return life;
 }
 
+bool Categories::is_cache(uint32_t stack) const {
+  const auto site = sites_.find(stack);
+  return site != sites_.end() && is_cache_site({.site_grows = site->second.grows,
+                                                .site_keeps = site->second.keeps,
+                                                .site_replaces = site->second.replaces()});
+}
+
+Categories::PartEnd Categories::part_end(const OfDevice& device, bool is_at_peak,
+                                         uint64_t peak_epoch) const {
+  return {last_ns_, moment_count_, device.moments.size(), is_at_peak, peak_epoch};
+}
+
 void Categories::end_life(OfDevice& device, const CopyLinks::Block& place, const DeviceState& state,
                           size_t i) {
   const Block& block = device.blocks[place.number];
   BlockLife life = life_of(block, place, device.process);
   life.is_freed = !process(device.process).has_ended;
   life.is_freed_in_backward = thread(batch_->thread[i]).phase == WorkPhase::kBackward;
+  const Verdict verdict = verdict_of(attributions_.of(block.stack), life);
   // Live at the peak: it had begun by then. A free is never the peak.
-  const KnownAs is = end_part(device, block, verdict_of(attributions_.of(block.stack), life),
-                            block.event <= state.peak_event, state.peak_epoch);
-  keep(place.device, block, is, BlockKeeper::kToItsEnd);
+  const PartEnd end = part_end(device, block.event <= state.peak_event, state.peak_epoch);
+  // What a program keeps to its end is freed as it ends, before its leaks have a name.
+  if (!life.is_freed && verdict.category == Category::kUnknown) {
+    device.kept_to_the_end.push_back({block, verdict, end});
+  } else {
+    keep(place.device, block, end_part(device, block, verdict, end), BlockKeeper::kToItsEnd);
+  }
   if (block.event <= state.peak_event && process(device.process).steps == device.peak.steps) {
     device.peak.freed_in_step_bytes += block.size_bytes;
   }
@@ -277,17 +296,17 @@ void Categories::end_life(OfDevice& device, const CopyLinks::Block& place, const
 
 /// The block, or the part of its life that ends now, had this category.
 KnownAs Categories::end_part(OfDevice& device, const Block& block, const Verdict& verdict,
-                             bool is_at_peak, uint64_t peak_epoch) {
+                             const PartEnd& end) {
   const KnownAs is = known(block, verdict, device.process);
   const size_t category = static_cast<size_t>(is.category());
   device.timeline.add(category, block.size_bytes,
                       block.time_ns - std::min(start_ns_, block.time_ns),
-                      last_ns_ - std::min(start_ns_, last_ns_));
-  if (block.moment != moment_count_) {
-    device.at_moments.add(category, block.size_bytes, block.moment, moment_count_);
+                      end.time_ns - std::min(start_ns_, end.time_ns));
+  if (block.moment != end.moment) {
+    device.at_moments.add(category, block.size_bytes, block.moment, end.moment);
   }
-  if (!device.moments.empty()) add_to_moments(device, block, is);
-  if (is_at_peak) device.at_peak.add(is, block.stack, block.size_bytes, peak_epoch);
+  add_to_moments(device, block, is, end.moments);
+  if (end.is_at_peak) device.at_peak.add(is, block.stack, block.size_bytes, end.peak_epoch);
   return is;
 }
 
@@ -426,8 +445,9 @@ void Categories::begin_part(const CopyLinks::Block& place, Block& block) {
     const DeviceState& state = state_->devices()[place.device];
     peak_event = state.peak_event, peak_epoch = state.peak_epoch;
   }
-  const bool is_at_peak = block.event <= peak_event && peak_event < now;
-  keep(place.device, block, end_part(device, block, verdict, is_at_peak, peak_epoch), now);
+  const PartEnd end =
+      part_end(device, block.event <= peak_event && peak_event < now, peak_epoch);
+  keep(place.device, block, end_part(device, block, verdict, end), now);
   block.event = now, block.time_ns = last_ns_, block.moment = moment_count_;
   block.first_moment = static_cast<uint32_t>(device.moments.size());
 }
@@ -526,6 +546,13 @@ DeviceCategories Categories::finish(uint16_t index, const DeviceState& state) {
   }
   OfDevice& device = devices_[index];
   const uint64_t end = last_ns_ - start_ns_;
+  for (KeptToTheEnd& kept : device.kept_to_the_end) {
+    if (told_caches_.contains(kept.block.stack)) kept.verdict = {Category::kKvCache};
+    // A higher peak came after it.
+    kept.end.is_at_peak &= kept.end.peak_epoch == state.peak_epoch;
+    const KnownAs is = end_part(device, kept.block, kept.verdict, kept.end);
+    keep(index, kept.block, is, BlockKeeper::kToItsEnd);
+  }
   HolderSums at_end;
   device.index.for_each([&](uint64_t, uint32_t number) {
     const Block& block = device.blocks[number];
@@ -536,7 +563,7 @@ DeviceCategories Categories::finish(uint16_t index, const DeviceState& state) {
     device.at_moments.add_open(category, block.size_bytes, block.moment);
     keep(index, block, is, BlockKeeper::kToItsEnd);
     at_end.add(is, block.stack, block.size_bytes);
-    if (!device.moments.empty()) add_to_moments(device, block, is);
+    add_to_moments(device, block, is, device.moments.size());
     if (block.event <= state.peak_event)
       device.at_peak.add(is, block.stack, block.size_bytes, state.peak_epoch);
   });

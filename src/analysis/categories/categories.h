@@ -7,6 +7,7 @@
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
 
 #include <cstdint>
 #include <functional>
@@ -46,6 +47,11 @@ class Categories {
   /// moment `number`.
   void on_moment(uint16_t device, size_t number, uint64_t event);
 
+  /// After the last batch, before finish(): whether what a call without gradients makes at this
+  /// stack is a cache for the next ones.
+  bool is_cache(uint32_t stack) const;
+  /// Between the two: a leak's evidence says that what is kept of the stack is a cache.
+  void tell_cache(uint32_t stack) { told_caches_.insert(stack); }
   /// Call once, after the last batch. False where nothing is known of the device.
   DeviceCategories finish(uint16_t device, const DeviceState& state);
   /// Only while is_active(). Each live block as what it is now: its address, and a holder of one.
@@ -110,11 +116,24 @@ class Categories {
     uint64_t epoch = 0, step = 0, freed_in_step_bytes = 0;
     uint32_t stack = 0, steps = 0;  // steps that had ended
   };
+  /// When a part of a block's life ended, and what had been by then.
+  struct PartEnd {
+    uint64_t time_ns, moment;
+    size_t moments;
+    bool is_at_peak;
+    uint64_t peak_epoch;
+  };
+  struct KeptToTheEnd {
+    Block block;
+    Verdict verdict;
+    PartEnd end;
+  };
   struct OfDevice {
     uint32_t process = 0;
     AddressMap index;  // address -> number of a block
     std::vector<Block> blocks;
     std::vector<uint32_t> unused;
+    std::vector<KeptToTheEnd> kept_to_the_end;  // freed as the program ended, and unknown
     HolderSums at_peak;
     Peak peak;
     std::vector<Moment> moments;
@@ -151,12 +170,14 @@ class Categories {
   void enter(uint32_t thread, const Attribution& work, uint32_t process);
   void end_life(OfDevice& device, const CopyLinks::Block& place, const DeviceState& state,
                 size_t index);
-  KnownAs end_part(OfDevice& device, const Block& block, const Verdict& verdict, bool is_at_peak,
-                 uint64_t peak_epoch);
+  KnownAs end_part(OfDevice& device, const Block& block, const Verdict& verdict,
+                 const PartEnd& end);
+  PartEnd part_end(const OfDevice& device, bool is_at_peak, uint64_t peak_epoch) const;
   KnownAs known(const Block& block, const Verdict& verdict, uint32_t process);
   void take_rule(uint16_t device, uint64_t address, uint64_t number, Block* block) const;
   BlockLife life_of(const Block& block, const CopyLinks::Block& place, uint32_t process);
-  static void add_to_moments(OfDevice& device, const Block& block, const KnownAs& known);
+  static void add_to_moments(OfDevice& device, const Block& block, const KnownAs& known,
+                             size_t moments);
 
   const Tables& tables_;
   Attributions attributions_;
@@ -174,6 +195,7 @@ class Categories {
   std::vector<ThreadWork> threads_;
   std::vector<ProcessWork> processes_;
   absl::flat_hash_map<uint32_t, Site> sites_;  // of evaluation, by stack
+  absl::flat_hash_set<uint32_t> told_caches_;  // stacks
   std::vector<SiteSteps> site_steps_;          // by stack: in which it allocated
   /// Of a workspace's size on a GPU: how many, by stack and size.
   absl::flat_hash_map<std::pair<uint32_t, uint64_t>, uint32_t> workspace_sites_;

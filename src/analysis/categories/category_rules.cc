@@ -54,9 +54,10 @@ Verdict of_saved(const Attribution& made_in, const BlockLife& life) {
 /// Without gradients nothing is saved: what a call leaves for the next one and replaces by more is
 /// a cache, also the last one of a request that is kept.
 Verdict of_evaluation(const BlockLife& life) {
-  if (life.site_keeps && !life.site_replaces) return unknown(WhyUnknown::kKeptResult);
-  if (is_freed_at_once(life)) return {Category::kTemporary};
-  if (life.site_grows || life.site_replaces) return {Category::kKvCache};
+  const bool is_kept = life.site_keeps && !life.site_replaces;
+  if (!is_kept && is_freed_at_once(life)) return {Category::kTemporary};
+  if (is_cache_site(life)) return {Category::kKvCache};
+  if (is_kept) return unknown(WhyUnknown::kKeptResult);
   // A result in a variable that the next call's replaced.
   if (life.is_freed && life.steps == 0 && life.calls == 1) return {Category::kTemporary};
   return unknown(life.calls == 0 && life.steps == 0 ? WhyUnknown::kNotFreed
@@ -142,7 +143,14 @@ const char* why_unknown_text(WhyUnknown why) {
   return kTexts[index < kWhyUnknown ? index : 0];
 }
 
-Verdict verdict_of(const Attribution& made_in, const BlockLife& life) {
+bool is_cache_site(const BlockLife& life) {
+  if (life.site_keeps) return life.site_replaces;
+  return life.site_grows || life.site_replaces;
+}
+
+namespace {
+
+Verdict verdict_without_leaks(const Attribution& made_in, const BlockLife& life) {
   if (const Category told = of_role(life.role); told != Category::kUnknown) return {told};
   if (made_in.is_workspace) return {Category::kWorkspace};
   if (is_weight_copy(made_in, life)) return {Category::kWeightCopy};
@@ -166,6 +174,14 @@ Verdict verdict_of(const Attribution& made_in, const BlockLife& life) {
       return of_outside(made_in, life);
   }
   return {};
+}
+
+}  // namespace
+
+Verdict verdict_of(const Attribution& made_in, const BlockLife& life) {
+  const Verdict verdict = verdict_without_leaks(made_in, life);
+  const bool is_cache = verdict.category == Category::kUnknown && life.is_told_cache;
+  return is_cache ? Verdict{Category::kKvCache} : verdict;
 }
 
 }  // namespace gpumemprof

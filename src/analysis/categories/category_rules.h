@@ -64,6 +64,7 @@ struct BlockLife {
   bool site_grows = false;            ///< each call allocates more there than the one before
   bool site_keeps = false;            ///< of more than one earlier call some lived when it allocated
   bool site_replaces = false;         ///< a call there frees what the last one made, for more
+  bool is_told_cache = false;         ///< a leak was named a KV cache, and its stack is of it
   bool is_made_again = false;         ///< its stack allocated in another step too
   bool is_before_calls = false;       ///< made before the first call of a model in its step
   /// On a GPU, of a workspace's size, and the only one of that size that its stack made.
@@ -75,6 +76,8 @@ struct Verdict {
   WhyUnknown why = WhyUnknown::kNone;
   bool operator==(const Verdict&) const = default;
 };
+/// What a call without gradients leaves at this place for the next one and replaces by more.
+bool is_cache_site(const BlockLife& life);
 Verdict verdict_of(const Attribution& made_in, const BlockLife& life);
 
 }  // namespace gpumemprof

@@ -170,6 +170,18 @@ TEST(CategoryRules, WhatGrowsFromCallToCallWithoutGradientsIsACache) {
   EXPECT_EQ(category_of(evaluation, {.is_freed = true, .site_grows = true}), Category::kTemporary);
 }
 
+TEST(CategoryRules, WhatALeakIsNamedIsNotUnknown) {
+  const BlockLife kept{.calls = 9, .site_keeps = true};
+  BlockLife told = kept;
+  told.is_told_cache = true;
+  for (WorkPhase phase : {WorkPhase::kEvaluation, WorkPhase::kNone, WorkPhase::kForward}) {
+    EXPECT_EQ(category_of(made_in(phase), kept), Category::kUnknown);
+    EXPECT_EQ(category_of(made_in(phase), told), Category::kKvCache);
+  }
+  told.role = static_cast<uint64_t>(StorageRole::kParameter);
+  EXPECT_EQ(category_of(made_in(WorkPhase::kNone), told), Category::kParameter);
+}
+
 TEST(CategoryRules, ACacheThatItsRequestLeavesBehindIsOneStill) {
   const Attribution evaluation = made_in(WorkPhase::kEvaluation);
   EXPECT_EQ(category_of(evaluation, {.calls = 9, .site_keeps = true, .site_replaces = true}),

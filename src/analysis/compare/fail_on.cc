@@ -43,7 +43,7 @@ Result<FailCondition> parse_one(std::string_view text) {
   }
   std::string known;
   for (std::string_view kind : kKinds) known += std::string(kind) + ", ";
-  return fail(ErrorCode::kUsage, "there is no condition '" + std::string(text) + "': it may be " +
+  return fail(ErrorCode::kUsage, "unknown condition '" + std::string(text) + "'; known are " +
                                      known + "or peak>SIZE");
 }
 

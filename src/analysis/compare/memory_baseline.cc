@@ -109,7 +109,7 @@ PeakComparison compare_memory(const std::string& subject, const PeakMemory& now,
 
 Result<uint32_t> parse_tolerance(std::string_view text) {
   const auto wrong = [&] {
-    return fail(ErrorCode::kUsage, in_quotes(text) + " is no tolerance: write 1%, 0.5% or 0");
+    return fail(ErrorCode::kUsage, in_quotes(text) + " is not a tolerance: write 1%, 0.5% or 0");
   };
   std::string_view rest = text;
   const auto is_digit = [&] { return !rest.empty() && rest[0] >= '0' && rest[0] <= '9'; };

@@ -92,7 +92,7 @@ class SubjectReader {
     }
     if (const AnyJson* tests = field_of(root, "tests")) {
       if (!tests->is_object() || tests->size() > kMostSubjects)
-        return wrong_field("its tests are no object of at most " + std::to_string(kMostSubjects));
+        return wrong_field("its tests are not an object of at most " + std::to_string(kMostSubjects));
       for (const auto& [name, value] : tests->items()) {
         if (name.empty() || name.size() > kMostFieldBytes)
           return wrong_field("a test of it has no name");
@@ -106,7 +106,7 @@ class SubjectReader {
   Status subject(const std::string& name, const AnyJson& json) {
     const std::string called = name.empty() ? "its program" : "its test " + in_quotes(name, 80);
     if (!json.is_object() || json.size() > kMostKinds)
-      return wrong_field(called + " is no object of devices");
+      return wrong_field(called + " is not an object of devices");
     PeakSubject out{.name = name};
     for (const auto& [kind, value] : json.items()) {
       auto read = memory(kind, value);
@@ -120,7 +120,7 @@ class SubjectReader {
   static Result<PeakMemory> memory(const std::string& kind, const AnyJson& json) {
     PeakMemory out{.kind = kind, .basis = text_field(json, "basis")};
     const auto peak = size_field(json, "peak_bytes");
-    if (!peak) return wrong_field("its peak_bytes is no number of bytes");
+    if (!peak) return wrong_field("its peak_bytes is not a number of bytes");
     out.peak_bytes = *peak;
     out.reserved_bytes = size_field(json, "peak_reserved_bytes");
     const AnyJson* exact = field_of(json, "is_exact");
@@ -144,7 +144,7 @@ class SubjectReader {
     const AnyJson* list = field_of(json, key);
     if (!list) return {};
     if (!list->is_array() || list->size() > kMostFileLines)
-      return wrong_field(std::string("its ") + key + " are no list of at most " +
+      return wrong_field(std::string("its ") + key + " are not a list of at most " +
                          std::to_string(kMostFileLines));
     for (const AnyJson& one : *list) {
       const auto size = size_field(one, "bytes");

@@ -111,7 +111,7 @@ AllLeaks::AllLeaks(const std::vector<Leak>& leaks, const Tables& tables) : count
 }
 
 LeakEvidence evidence_of(const Leak& leak, const AllLeaks& all, const Tables& tables,
-                         const HolderStacks& holders) {
+                         const HolderStacks& holders, const IsCache& is_cache) {
   LeakEvidence out;
   const ProcessHolders* told = holders.of_process(leak.process, tables);
   out.in_child = all.has_recorded_parent(leak.process) || (told && told->is_worker);
@@ -123,6 +123,7 @@ LeakEvidence evidence_of(const Leak& leak, const AllLeaks& all, const Tables& ta
         return any_frame(tables, stack, is_module);
       });
   out.without_graph = share(leak, tables, is_without_graph) > 1 - 1e-9;
+  out.in_cache = is_cache && share_of_stacks(leak, is_cache) > kMost;
   out.grows_one_block = one_block(leak);
   out.module = module_of_most(leak, tables);
   out.is_training = leak.is_training, out.sizes_rise = leak.sizes_rise;

@@ -5,6 +5,7 @@
 #include <absl/container/flat_hash_set.h>
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ struct LeakEvidence {
   bool in_backward = false;    ///< most of it was made by a backward pass
   bool in_module = false;      ///< the line runs a torch.nn module
   bool without_graph = false;  ///< all of it under no_grad or inference_mode (where it is told)
+  bool in_cache = false;       ///< most of it is a KV cache by its category
   /// No more blocks survive than before: a larger one takes the place of the last.
   bool grows_one_block = false;
   std::string module;        ///< path of the module that makes most of it; empty: none is told
@@ -53,8 +55,11 @@ class AllLeaks {
   absl::flat_hash_set<uint32_t> keep_backward_, are_children_;  // processes
 };
 
-/// `all`: this one among them.
+/// Whether what is kept of a stack is a KV cache by its category.
+using IsCache = std::function<bool(uint32_t stack)>;
+
+/// `all`: this one among them. `is_cache` may be empty.
 LeakEvidence evidence_of(const Leak& leak, const AllLeaks& all, const Tables& tables,
-                         const HolderStacks& holders);
+                         const HolderStacks& holders, const IsCache& is_cache);
 
 }  // namespace gpumemprof

@@ -89,7 +89,7 @@ void add_holder(const HolderStacks::Held& held, const ProcessHolders* told, Find
     const std::string& why = told->looks.back().why_incomplete;
     finding->facts.emplace_back(
         "holder",
-        "unknown, because " + (why.empty() ? "none of it was live at the last look" : why));
+        "unknown, because " + (why.empty() ? "no tensor of it was live when the holders were last looked up" : why));
   }
 }
 
@@ -187,7 +187,12 @@ void add_leak_findings(const std::vector<ProcessHistory>& histories, const Table
   const HolderStacks& holders = context.holders;
   const std::vector<Leak> leaks = find_leaks(histories, tables);
   HeldBytes held = held_bytes(histories);
-  for (const LeakGroup& group : group_leaks(leaks, tables, holders)) {
+  const IsCache is_cache = [&](uint32_t stack) { return context.categories.is_cache(stack); };
+  for (const LeakGroup& group : group_leaks(leaks, tables, holders, is_cache)) {
+    if (is_kv_cache(*group.name)) {
+      for (const LeakStack& stack : group.whole.stacks) context.categories.tell_cache(stack.stack);
+      for (const uint32_t stack : group.whole.others) context.categories.tell_cache(stack);
+    }
     Finding finding = leak_finding(group, tables, *analysis);
     add_limit(group.whole,
               limit_of(group.whole, tables, held[{group.whole.process, group.whole.device}],

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "analysis/analysis.h"
+#include "analysis/categories/categories.h"
 #include "analysis/leaks/holder_stacks.h"
 #include "analysis/leaks/leak_history.h"
 
@@ -13,9 +14,12 @@ namespace gpumemprof {
 struct LeakContext {
   std::optional<uint64_t> capacity_bytes;  ///< what was given on the command line
   const HolderStacks& holders;
+  Categories& categories;  ///< before finish()
 };
 
-/// Adds them to `analysis->findings`. The devices of `analysis` must be there.
+/// Adds them to `analysis->findings`. The devices of `analysis` must be there. What is kept is told to
+/// the categories where its evidence says more than they know, and the other way round, so that both
+/// say the same of it.
 void add_leak_findings(const std::vector<ProcessHistory>& histories, const Tables& tables,
                        const LeakContext& context, Analysis* analysis);
 

@@ -85,14 +85,15 @@ void join_by_rises(std::vector<LeakGroup>* groups, uint64_t* steps) {
 }  // namespace
 
 std::vector<LeakGroup> group_leaks(const std::vector<Leak>& leaks, const Tables& tables,
-                                   const HolderStacks& holders, uint64_t* steps) {
+                                   const HolderStacks& holders, const IsCache& is_cache,
+                                   uint64_t* steps) {
   uint64_t uncounted = 0;
   if (!steps) steps = &uncounted;
   const AllLeaks all(leaks, tables);
   std::vector<LeakGroup> groups;
   std::map<Bug, size_t> group_of;
   for (const Leak& leak : leaks) {
-    LeakEvidence evidence = evidence_of(leak, all, tables, holders);
+    LeakEvidence evidence = evidence_of(leak, all, tables, holders, is_cache);
     const LeakName& name = name_leak(evidence);
     ++*steps;
     if (!is_unknown(evidence, name)) {

@@ -24,6 +24,7 @@ struct LeakGroup {
 /// stay alone, but for those that rise in the same few steps as what modules made. `leaks` must live
 /// as long; in their order. Adds to `steps`, where it is given, how many groups were looked at.
 std::vector<LeakGroup> group_leaks(const std::vector<Leak>& leaks, const Tables& tables,
-                                   const HolderStacks& holders, uint64_t* steps = nullptr);
+                                   const HolderStacks& holders, const IsCache& is_cache = {},
+                                   uint64_t* steps = nullptr);
 
 }  // namespace gpumemprof

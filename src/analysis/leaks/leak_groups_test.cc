@@ -89,7 +89,7 @@ TEST_F(LeakGroups, EachLineLooksAtAFewGroupsHoweverManyThereAre) {
     leaks_.push_back(leak(line, 100, line % 2 == 0 ? "model.a" : ""));
   }
   uint64_t steps = 0;
-  const auto all = group_leaks(leaks_, tables_, HolderStacks(nullptr), &steps);
+  const auto all = group_leaks(leaks_, tables_, HolderStacks(nullptr), {}, &steps);
   EXPECT_EQ(all.size(), kLines / 2 + 1) << "one bug of the modules, the others alone";
   EXPECT_LE(steps, 2 * kLines);
 }

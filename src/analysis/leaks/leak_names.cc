@@ -53,7 +53,7 @@ constexpr const char* kNoGrad =
 
 constexpr LeakName kLoss = {
     "loss_kept_with_graph", "a loss or metric is kept together with its graph",
-    "keep the number: loss.item(), or loss.detach() where it must stay on the device"};
+    "keep the number: loss.item(), or loss.detach() if it must stay on the device"};
 constexpr LeakName kEvaluation = {"evaluation_without_no_grad",
                                   "outputs of a model are kept together with their graph", kNoGrad};
 constexpr LeakName kHidden = {
@@ -119,6 +119,7 @@ constexpr Rule kRules[] = {
       "cap its length, or store .item() or .detach().cpu() of it"}},
     {[](const Evidence& e) { return e.grows_one_block; }, kKv},
     {[](const Evidence& e) { return e.holder && 2 * e.holder->in_pairs > e.holder->tensors; }, kKv},
+    {[](const Evidence& e) { return e.in_cache; }, kKv},
     {[](const Evidence& e) { return !e.holder && e.whole_graph; }, kCycle},
     {[](const Evidence& e) { return e.in_backward; }, kHook},
     {[](const Evidence& e) { return e.in_module && e.without_graph; }, kOutputs},
@@ -130,6 +131,8 @@ constexpr LeakName kNoKnownBug = {
     "drop or limit its holder; gpumemprof run --explain-leaks names the variable"};
 
 }  // namespace
+
+bool is_kv_cache(const LeakName& name) { return std::string_view(name.name) == kKv.name; }
 
 const LeakName& name_leak(const LeakEvidence& evidence) {
   for (const Rule& rule : kRules) {

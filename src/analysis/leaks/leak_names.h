@@ -20,6 +20,9 @@ struct LeakName {
   const char* fix;    ///< one sentence without a full stop
 };
 
+/// Whether the name says that what is kept is a KV cache.
+bool is_kv_cache(const LeakName& name);
+
 /// The first rule whose evidence is there; kGrowth where none is.
 const LeakName& name_leak(const LeakEvidence& evidence);
 

@@ -116,6 +116,13 @@ TEST(LeakNames, WithoutAGraphThereIsNoLossToBeStoredAsANumber) {
   EXPECT_STREQ(outputs.fix, "drop each output after use, or cap how many are held");
 }
 
+TEST(LeakNames, WhatIsAKvCacheByItsCategoryIsNamedOne) {
+  LeakEvidence evidence{.in_module = true, .without_graph = true, .in_cache = true};
+  EXPECT_EQ(name(evidence), "kv_cache_growth");
+  EXPECT_EQ(held_by({.owner = "variable", .through = {"list"}, .tensors = 80}, evidence),
+            "kv_cache_growth");
+}
+
 TEST(LeakNames, EveryNameHasAFix) {
   for (const LeakEvidence& evidence :
        {LeakEvidence{}, LeakEvidence{.in_child = true}, LeakEvidence{.in_module = true}}) {

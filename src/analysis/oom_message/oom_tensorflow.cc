@@ -79,7 +79,7 @@ class TensorflowExplainer {
     } else if (message_.is_pool_left_out) {
       because(
           "Of one text the first " + std::to_string(kMostPlacedPools) +
-          " states of pools are kept, and this message stands behind them: give its part of the "
+          " states of pools are kept, and this message comes after them: give its part of the "
           "text alone.");
     } else if (message_.framework == "xla") {
       because("XLA does not say what else the device held.");

@@ -176,7 +176,7 @@ class PytorchExplainer {
   void decide_by_room() {
     const ByteRange room = headroom();
     if (!unallocated_) {
-      because("Free: " + range_text(room) + "; asked for: " + message_.requested->text +
+      because("Free: " + range_text(room) + "; requested: " + message_.requested->text +
               ". The message does not say how much PyTorch had cached.");
       return conclude(OomCause::kCannotTell, "This message does not say enough to tell.");
     }

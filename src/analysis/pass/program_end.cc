@@ -59,6 +59,11 @@ void take_exits(const Json& meta, ProgramEnd* end) {
   }
 }
 
+NamedProcess process_in(const Json& json) {
+  return {number_field(json, "pid").value_or(0), number_field(json, "start_ticks").value_or(0),
+          text_field(json, "host")};
+}
+
 std::optional<ProgramEnd> run_of(const Json& meta) {
   if (!meta.is_object()) return std::nullopt;
   ProgramEnd end;
@@ -130,11 +135,12 @@ bool was_killed_by_the_kernel(const ProgramEnd& run) {
 void take_names_away(ProgramEnds* ends) {
   for (ProgramEnd& run : ends->runs) run.command.clear(), run.host.clear();
   for (RefusedRequest& refused : ends->refused) {
+    refused.process.host.clear();
     refused.folder.clear(), refused.message.clear(), refused.stack.clear();
     for (HolderAtRefusal& holder : refused.holders) holder.stack.clear();
   }
   for (UncaughtError& error : ends->uncaught)
-    error.kind = "an exception", error.message.clear(), error.stack.clear();
+    error.process.host.clear(), error.kind = "an exception", error.message.clear(), error.stack.clear();
   find_failure(ends);
 }
 
@@ -144,7 +150,7 @@ Result<UncaughtError> read_uncaught_error(const std::string& path) {
   const Json error = Json::parse(*text, nullptr, false);
   if (!error.is_object() || text_field(error, "kind").empty())
     return fail(ErrorCode::kBadInput, path + ": is not the note of an exception");
-  return UncaughtError{.pid = number_field(error, "pid").value_or(0),
+  return UncaughtError{.process = process_in(error),
                        .time_ns = number_field(error, "time_ns").value_or(0),
                        .rank = std::nullopt,
                        .kind = text_field(error, "kind"),
@@ -167,8 +173,7 @@ Result<RefusedRequest> read_oom_dump(const std::string& folder) {
                             .message = text_field(metadata, "exception_message"),
                             .device = text_field(metadata, "backend"),
                             .stack = texts_field(metadata, "stack", kMostFrames)};
-  refused.pid =
-      number_field(read_json_object(folder + "/environment.json", kMostBytes), "pid").value_or(0);
+  refused.process = process_in(read_json_object(folder + "/environment.json", kMostBytes));
   const Json host = read_json_object(folder + "/host.json", kMostBytes);
   refused.address_space_bytes = number_field(host, "address_space_bytes");
   refused.address_space_limit_bytes = number_field(host, "address_space_limit_bytes");

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "readers/printed_size.h"
 #include "trace/allocator_trace.h"
+#include "trace/tables.h"
 
 namespace gpumemprof {
 
@@ -20,12 +21,23 @@ struct HolderAtRefusal {
   std::vector<std::string> stack;  ///< innermost first
 };
 
+/// The process that a file beside a recording is about. A pid alone may be that of another host too.
+struct NamedProcess {
+  uint64_t pid = 0;          ///< 0: not known
+  uint64_t start_ticks = 0;  ///< 0: an older file, which does not tell
+  std::string host;          ///< empty: likewise, or taken away
+  bool is(const Process& process) const {
+    return pid == process.pid && (start_ticks == 0 || start_ticks == process.start_ticks) &&
+           (host.empty() || host == process.host);
+  }
+};
+
 /// A refused request whose exception the program did not catch.
 struct RefusedRequest {
   std::string folder;   ///< of the dump
   std::string message;  ///< of the framework
   std::string device;   ///< "cpu", "cuda:0"; only the kind ("cuda") if the number is unknown
-  uint64_t pid = 0;     ///< 0: not known
+  NamedProcess process;
   std::optional<PrintedSize> requested;  ///< by the message
   std::optional<PrintedSize> allocated;  ///< in tensors as it was refused, by the message
   std::optional<PrintedSize> allowed;    ///< the process's own limit, by the message
@@ -49,7 +61,7 @@ struct RefusedRequest {
 
 /// An exception that ended a process, other than one of those.
 struct UncaughtError {
-  uint64_t pid = 0;
+  NamedProcess process;
   uint64_t time_ns = 0;          ///< CLOCK_MONOTONIC
   std::optional<uint32_t> rank;  ///< of the process, if it recorded
   std::string kind, message;     ///< "torch.AcceleratorError"; message: its first line

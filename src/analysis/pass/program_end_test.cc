@@ -57,14 +57,16 @@ TEST_F(ProgramEndTest, ADumpTellsWhatWasAskedForWhereAndWhoHeldIt) {
            "exception_message": "DefaultCPUAllocator: can't allocate memory: you tried to )"
        R"(allocate 4096 bytes. Error code 12"})");
   file(dump + "manifest.json", R"({"bundle_name": "oom_dump_20260101T000000Z_7_cpu_1"})");
-  file(dump + "environment.json", R"({"pid": 7})");
+  file(dump + "environment.json", R"({"pid": 7, "start_ticks": 90, "host": "node1"})");
   file(dump + "live_memory.json",
        R"({"devices": [{"device": "cpu", "live_bytes": 3000, "holders":
            [{"bytes": 3000, "count": 2, "stack": ["/j/a.py:4 main"]}]}]})");
   const ProgramEnds ends = read_program_ends({folder_});
   ASSERT_EQ(ends.refused.size(), 1u);
   const RefusedRequest& one = ends.refused[0];
-  EXPECT_EQ(one.pid, 7u);
+  EXPECT_TRUE(one.process.is({.pid = 7, .start_ticks = 90, .host = "node1"}));
+  EXPECT_FALSE(one.process.is({.pid = 7, .start_ticks = 90, .host = "node2"}));
+  EXPECT_FALSE(one.process.is({.pid = 7, .start_ticks = 91, .host = "node1"}));
   EXPECT_EQ(one.requested->bytes, 4096u);
   EXPECT_EQ(one.live_bytes, 3000u);
   EXPECT_EQ(one.device, "cpu");
@@ -78,6 +80,21 @@ TEST_F(ProgramEndTest, ADumpTellsWhatWasAskedForWhereAndWhoHeldIt) {
   analysis.score.value = 9.3;
   add_program_ends(ends, {}, &analysis);
   EXPECT_FALSE(analysis.score.value);
+}
+
+TEST(UncaughtErrors, AreOfTheRankOfTheirOwnHostWhereTwoHaveOnePid) {
+  Tables tables;
+  tables.processes = {{.pid = 10, .host = "node1", .rank = 0}, {.pid = 10, .host = "node2", .rank = 1}};
+  const auto rank_of = [&](const std::string& host) {
+    ProgramEnds ends;
+    ends.uncaught = {{.process = {.pid = 10, .host = host}}};
+    Analysis analysis;
+    add_program_ends(ends, tables, &analysis);
+    return analysis.ends.uncaught[0].rank;
+  };
+  EXPECT_EQ(rank_of("node1"), 0u);
+  EXPECT_EQ(rank_of("node2"), 1u);
+  EXPECT_EQ(rank_of(""), 0u) << "an older file does not tell";
 }
 
 TEST(UnfinishedProcesses, OfAProgramThatFailedAreToldInTheOrderOfTheirLastEvents) {

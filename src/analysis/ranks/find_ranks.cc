@@ -88,12 +88,12 @@ void take_end(const ProgramEnds& ends, const Process& process, OneRank* rank) {
   for (const ProgramEnd& run : ends.runs) {
     if (run.pid == process.pid && run.host == process.host) take_code(run.exit_code, run.signal);
     for (const ProcessExit& one : run.exits) {
-      if (one.pid == process.pid && one.start_ticks == process.start_ticks)
+      if (run.host == process.host && one.pid == process.pid && one.start_ticks == process.start_ticks)
         take_code(one.exit_code, one.signal);
     }
   }
   const bool was_refused = std::ranges::any_of(
-      ends.refused, [&](const RefusedRequest& one) { return one.pid == process.pid; });
+      ends.refused, [&](const RefusedRequest& one) { return one.process.is(process); });
   if (was_refused) rank->end = RankEnd::kOutOfMemory;
 }
 

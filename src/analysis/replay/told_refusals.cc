@@ -12,7 +12,8 @@ namespace {
 bool is_of(const RefusedRequest& refused, const Device& device,
            const std::vector<Process>& processes) {
   if (device.process >= processes.size()) return false;
-  if (refused.pid != 0 && refused.pid != processes[device.process].pid) return false;
+  const NamedProcess& by = refused.process;
+  if (by.pid != 0 && !by.is(processes[device.process])) return false;
   const std::string name = device_name(device);
   if (refused.device_number)
     return name == refused.device ||

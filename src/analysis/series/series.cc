@@ -215,6 +215,12 @@ Series prepared(std::span<const double> times_s, std::span<const double> bytes,
   return series;
 }
 
+std::string why_no_growth(const SeriesReport& report, const SeriesOptions& options) {
+  if (report.duration_s >= options.least_growth_s) return {};
+  return format_seconds(report.duration_s) + " of samples may be the program's start-up; it takes at least " +
+         format_seconds(options.least_growth_s);
+}
+
 SeriesReport analyze_series(std::span<const double> times_s, std::span<const double> bytes,
                             const SeriesOptions& options) {
   SeriesReport report;
@@ -223,7 +229,12 @@ SeriesReport analyze_series(std::span<const double> times_s, std::span<const dou
   add_facts(series, &report);
   SeriesAnswers answers;
   if (series.size() >= kLeastSamples) {
-    answers.growth = find_growth(series);
+    if (const auto why = why_no_growth(report, options); !why.empty()) {
+      report.unknown.emplace_back("growth", why);
+      report.unknown.emplace_back("score", why);
+    } else {
+      answers.growth = find_growth(series);
+    }
     answers.spikes = find_spikes(series);
     answers.kept = find_kept_memory(series);
     answers.cycles = find_cycles(series, answers.spikes);

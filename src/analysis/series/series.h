@@ -28,6 +28,7 @@ struct SeriesOptions {
   double sensitivity = 0.05;
   std::optional<double> limit_bytes;  ///< what may be used at most: the device's or cgroup's total
   std::optional<FreeBlocks> free_blocks;
+  double least_growth_s = 0;  ///< samples of less time tell nothing about growth
 };
 
 /// type: "monotonic_increase", "spikes" or "insufficient_cleanup".

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "analysis/series/series.h"
@@ -42,6 +43,8 @@ struct Growth {
   size_t first_sample = 0;      ///< where the search began
 };
 std::optional<Growth> find_growth(const Series& series);
+/// Why it is not looked for; empty where it is.
+std::string why_no_growth(const SeriesReport& report, const SeriesOptions& options);
 
 /// Samples that stand out from their surroundings and are gone after a few.
 struct Spikes {

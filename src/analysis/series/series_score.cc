@@ -68,6 +68,7 @@ Score score_series(const SeriesReport& report, const Series& series, const Serie
                    std::to_string(kLeastSamples);
     return score;
   }
+  if (score.reason = why_no_growth(report, options); !score.reason.empty()) return score;
   score.parts = {peak_part(report, options), growth_part(answers), cleanup_part(series, answers),
                  spikes_part(series, answers), fragmentation_part(options)};
   double sum = 0, weights = 0;

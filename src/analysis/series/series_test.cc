@@ -251,6 +251,17 @@ TEST(Series, TheLimitIsForeseenFromTheSlope) {
   EXPECT_EQ(report.findings[0].severity, Severity::kCritical);
 }
 
+TEST(Series, AProgramThatStartsUpIsNoLeak) {
+  const auto grows = [](double i) { return 100 * kMB + 20 * kMB * i; };
+  const SeriesReport first = ask(made(12, grows), {.least_growth_s = 12});
+  EXPECT_THAT(first.findings, IsEmpty());
+  EXPECT_FALSE(first.score.value);
+  EXPECT_THAT(first.score.reason, HasSubstr("11.000 s of samples may be the program's start-up"));
+  ASSERT_EQ(first.unknown.front().first, "growth");
+  const SeriesReport then = ask(made(13, grows), {.least_growth_s = 12});
+  EXPECT_THAT(finding_types(then), ElementsAre("monotonic_increase"));
+}
+
 TEST(Series, SamplesInAnyOrderAndNumbersThatAreNoneAreTaken) {
   std::vector<double> times = {3, 1, 2, 0, NAN, 5, 4, 7, 6, 8}, bytes;
   for (double t : times) bytes.push_back(1e9 + 10 * kMB * t);

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "analysis/statistics/growth.h"
 #include "input/input.h"
 
 namespace gpumemprof {
@@ -120,6 +121,7 @@ TelemetryAnalysis analyze_telemetry(const Telemetry& telemetry, const std::strin
   for (auto& [key, series] : by_key) {
     SeriesOptions options{.sensitivity = sensitivity};
     if (series.total_bytes) options.limit_bytes = static_cast<double>(*series.total_bytes);
+    if (series.basis == "process_rss" || series.basis == "device") options.least_growth_s = kLeastSecondsFromOutside;
     series.report = analyze_series(series.times_s, series.allocated_bytes, options);
     out.samples += series.report.samples;
     out.series.push_back(std::move(series));

@@ -24,6 +24,10 @@ struct LevelGrowth {
   uint64_t rises = 0;   ///< of what is never given back
 };
 
+/// A program that starts up grows: loaded libraries, its data, its first step. Seen from outside, with no
+/// word of what the memory is, less time than this tells nothing about growth.
+inline constexpr double kLeastSecondsFromOutside = 12;
+
 /// Fewer levels than this tell nothing about growth.
 inline constexpr size_t kLeastLevels = 6;
 

@@ -34,6 +34,11 @@ std::string saving_words(const Advice& one) {
   return text;
 }
 
+std::string title_beside_bytes(const Advice& one) {
+  const std::string bytes = format_bytes(one.bytes) + ' ';
+  return one.title.starts_with(bytes) ? one.title.substr(bytes.size()) : one.title;
+}
+
 bool was_measured_for_nothing(const Advice& one) {
   return one.bytes == 0 && one.changed_peak_bytes != 0;
 }
@@ -45,7 +50,7 @@ Section advice_section(const AdviceReport& report) {
   List list{.label_width = 9};
   for (const Advice& one : report.advice) {
     Item item{.label = format_bytes(one.bytes),
-              .text = one.title,
+              .text = title_beside_bytes(one),
               .details = {{capitalized(one.fix)}, {saving_words(one), Tone::kDim}},
               .evidence = evidence_of(one)};
     if (!one.cost.empty()) item.details.push_back({"Costs: " + one.cost, Tone::kDim});

@@ -42,7 +42,7 @@ class CostWords {
   std::string share(uint64_t bytes) const {
     const auto a_day = cost_.per_day(bytes);
     if (!a_day)
-      return cost_.price ? "unknown in money, because " + why("board_bytes") : "no --price was given";
+      return cost_.price ? "cost unknown, because " + why("board_bytes") : "no --price was given";
     return fmt::format("{} ÷ {} × {:.2f} = {} a day", format_bytes(bytes),
                        format_bytes(*cost_.board_bytes), cost_.price->per_hour * kHoursOfADay,
                        money(*a_day));
@@ -51,9 +51,8 @@ class CostWords {
     const char* of = cost_.need_basis == NeedBasis::kDriver
                          ? "what the driver counted for the run's processes"
                      : cost_.need_basis == NeedBasis::kReserved
-                         ? "what the allocator reserved; CUDA's context and libraries come to it"
-                         : "what was allocated; what the allocator reserved, and CUDA's context "
-                           "and libraries come to it";
+                         ? "reserved by the allocator, without CUDA's context and libraries"
+                         : "allocated, without the allocator's cache, CUDA's context and libraries";
     say(fmt::format("The peak needs {}: {}.", format_bytes(*cost_.need_bytes), of));
   }
   void say_board() {
@@ -69,7 +68,7 @@ class CostWords {
     if (!cost_.price) return text;
     const double less = (cost_.price->per_hour - board.price_per_hour) * kHoursOfADay;
     if (less > 0) return text + fmt::format(", {} less", money(less));
-    return text + (less < 0 ? fmt::format(", {} more", money(-less)) : ", as much");
+    return text + (less < 0 ? fmt::format(", {} more", money(-less)) : ", the same");
   }
   void say_cheapest() {
     if (cost_.boards == 0) return;

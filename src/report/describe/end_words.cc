@@ -62,7 +62,7 @@ std::string what_fitted(const RefusedRequest& refused) {
     return fmt::format(" The process may map {} (ulimit -v); {} were mapped just after.",
                        format_bytes(*limit), format_bytes(*mapped));
   if (refused.host_free_bytes && *refused.host_free_bytes < wanted)
-    return fmt::format(" At most {} would have fitted: the host had no more free.",
+    return fmt::format(" At most {} would have fitted: the host had no more free memory.",
                        format_bytes(*refused.host_free_bytes));
   return "";
 }
@@ -100,14 +100,14 @@ std::string error_sentence(const UncaughtError& error, std::string_view working_
 /// "Rank 0 (process 41) and rank 1 (process 42) were killed or still run."
 std::string unfinished_sentence(const std::vector<UnfinishedProcess>& all) {
   constexpr size_t kMostNamed = 4;
-  if (all.size() == 1) return capitalized(name_of(all[0])) + " was killed or still runs.";
+  if (all.size() == 1) return capitalized(name_of(all[0])) + " was killed or is still running.";
   if (all.size() > kMostNamed)
-    return fmt::format("{} processes were killed or still run.", all.size());
+    return fmt::format("{} processes were killed or are still running.", all.size());
   std::string names;
   for (size_t i = 0; i < all.size(); ++i) {
     names += (i == 0 ? "" : i + 1 == all.size() ? " and " : ", ") + name_of(all[i]);
   }
-  return capitalized(names) + " were killed or still run.";
+  return capitalized(names) + " were killed or are still running.";
 }
 
 }  // namespace
@@ -222,7 +222,7 @@ std::vector<Sentence> end_sentences(const ProgramEnds& ends, const Analysis* ana
   if (lines.size() > kMostRefusalsTold) {
     const size_t more = lines.size() - kMostRefusalsTold;
     lines.resize(kMostRefusalsTold);
-    lines.push_back({fmt::format("{} more programs did not end with 0.", more), Tone::kBad});
+    lines.push_back({fmt::format("{} more programs failed.", more), Tone::kBad});
   }
   if (!ends.unfinished.empty())
     lines.push_back({unfinished_sentence(ends.unfinished), Tone::kBad});

@@ -57,7 +57,7 @@ TEST(EndWords, WhatTheHostHadFreeWouldHaveFitted) {
   one.host_free_bytes = 64 * kMiB;
   EXPECT_EQ(refusal_sentence(one, nullptr, ""),
             "Out of memory: 256 MiB were refused, with 10.0 MiB live on cpu just after it. At most 64.0 MiB "
-            "would have fitted: the host had no more free.");
+            "would have fitted: the host had no more free memory.");
 }
 
 TEST(EndWords, WhatWasLiveIsThatOfTheEventElseOfTheMessageElseOfLater) {
@@ -99,11 +99,11 @@ TEST(EndWords, ALaunchersExitCodeIsFollowedByItsProcessesThatDidNotExit) {
   ends.runs = {{.exit_code = 1}};
   ends.unfinished = {{.pid = 41, .rank = 0}};
   const auto last = [&] { return texts_of(ends).back(); };
-  EXPECT_EQ(last(), "Rank 0 (process 41) was killed or still runs.");
+  EXPECT_EQ(last(), "Rank 0 (process 41) was killed or is still running.");
   ends.unfinished.push_back({.pid = 42, .command = "python a.py"});
-  EXPECT_EQ(last(), "Rank 0 (process 41) and process 42 (python a.py) were killed or still run.");
+  EXPECT_EQ(last(), "Rank 0 (process 41) and process 42 (python a.py) were killed or are still running.");
   ends.unfinished.resize(5);
-  EXPECT_EQ(last(), "5 processes were killed or still run.");
+  EXPECT_EQ(last(), "5 processes were killed or are still running.");
 }
 
 }  // namespace

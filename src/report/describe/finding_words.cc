@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/duration.h"
 #include "base/size.h"
@@ -39,6 +40,16 @@ std::string lines_text(const std::vector<FindingLine>& lines) {
   return text;
 }
 
+/// "About 2.5 blocks a step are never freed", "About 1 block in 3 steps is never freed".
+std::string survivors_text(double a_step) {
+  const double steps = std::round(1 / a_step);
+  if (steps >= 2) return fmt::format("About 1 block in {:.0f} steps is never freed", steps);
+  const std::string count = fmt::format("{:.2g}", a_step);
+  return count == "1" ? "About 1 block a step is never freed"
+                      : fmt::format("About {} blocks a step are never freed",
+                                    a_step < 100 ? count : fmt::format("{:.0f}", a_step));
+}
+
 }  // namespace
 
 std::string finding_sentence(const Finding& finding) {
@@ -69,15 +80,14 @@ std::vector<std::string> finding_details(const Finding& finding) {
         format_bytes(finding.bytes.value_or(0)), finding.confidence));
   }
   if (const auto round = named(finding.facts, "round"); round && finding.kind == "leak") {
-    out.push_back(fmt::format("A step is one round of {}: the program marks none", *round));
+    out.push_back(fmt::format("A step is one round of {}, because the program marks none", *round));
   }
   if (!finding.lines.empty()) out.push_back("Lines: " + lines_text(finding.lines));
-  if (const auto survivors = named(finding.rates, "survivors_a_step")) {
+  const auto survivors = named(finding.rates, "survivors_a_step");
+  if (survivors && *survivors > 0) {
     const auto module = named(finding.facts, "module");
-    const std::string count = fmt::format("{:.3g}", *survivors);
-    out.push_back(fmt::format("{} {} of each step {} never freed{}", count,
-                              count == "1" ? "block" : "blocks", count == "1" ? "is" : "are",
-                              module ? fmt::format(", made in module {}", *module) : ""));
+    out.push_back(survivors_text(*survivors) +
+                  (module ? fmt::format("; most are made in module {}", *module) : ""));
   }
   if (const auto holder = named(finding.facts, "holder"); holder && !holder->empty()) {
     out.push_back(fmt::format("Held by: {}", *holder));

@@ -19,10 +19,10 @@ TEST(FindingWords, ALeakTellsItsGrowthItsBlocksItsModuleAndItsHolder) {
             (std::vector<std::string>{
                 "Grew by 2.00 KiB in 60 steps after a warm-up of 20; 4.00 KiB are live after the "
                 "last allocation (confidence 0.99)",
-                "0.333 blocks of each step are never freed, made in module layers.1",
+                "About 1 block in 3 steps is never freed; most are made in module layers.1",
                 "Held by: losses in train (train.py)"}));
   finding.facts.clear();
-  EXPECT_EQ(finding_details(finding).at(1), "0.333 blocks of each step are never freed");
+  EXPECT_EQ(finding_details(finding).at(1), "About 1 block in 3 steps is never freed");
 }
 
 TEST(FindingWords, OfManyLinesTheFirstSixAreNamed) {

@@ -40,8 +40,15 @@ std::string end_words(const OneRank& rank) {
     case RankEnd::kOutOfMemory:
       return "out of memory";
     default:
-      return "killed, or runs";
+      return "killed or running";
   }
+}
+
+/// What the ranks are compared with: of two the median is the mean of both.
+const char* middle_name(const JobRanks& job) {
+  const auto with_memory =
+      std::ranges::count_if(job.ranks, [](const OneRank& rank) { return rank.device.has_value(); });
+  return with_memory == 2 ? "mean" : "median";
 }
 
 /// "+30.5 MiB (+63.4 %)".
@@ -81,7 +88,7 @@ Row rank_row(const Subject& subject, const JobRanks& job, const OneRank& rank) {
 Table ranks_table(const Subject& subject, const JobRanks& job) {
   Table table{.columns = {{"rank", true, 4},
                           {"peak", true, 9},
-                          {"to the median", true, 20},
+                          {fmt::format("vs. {}", middle_name(job)), true, 20},
                           {"at job's peak", true, 13},
                           {"parameters", true, 10},
                           {"steps", true, 5},
@@ -129,7 +136,7 @@ std::string clock_words(const Tables& tables) {
     } else {
       text += fmt::format("by {}, error at most {}", format_plural(clock.collectives, "collective"),
                           clock.error_ns ? format_duration(*clock.error_ns) : "unknown");
-      if (clock.drifts) text += " with what they drift apart";
+      if (clock.drifts) text += ", including their drift";
     }
   }
   return fmt::format("{}, aligned {}", tables.clocks.size(), text);
@@ -155,7 +162,9 @@ List facts_list(const Subject& subject, const JobRanks& job) {
 }
 
 Table lines_table(const Subject& subject, const JobRanks& job) {
-  Table table{.columns = {{"here", true, 9}, {"in the median", true, 13}, {"line"}}, .noun = "line"};
+  Table table{.columns = {{"here", true, 9},
+                          {middle_name(job), true, 9},
+                          {"line"}}, .noun = "line"};
   add_rows(job.lines, 3, &table, [&](const RankLine& line) {
     return Row{.cells = {{format_bytes(line.bytes)},
                          {format_bytes(line.median_bytes)},
@@ -222,12 +231,13 @@ std::string median_sentence(const Subject& subject, const JobRanks& job) {
   }
   const uint64_t above = highest.peak_bytes - job.median_peak_bytes;
   std::string text = fmt::format(
-      "Rank {} is {} ({}) above the median of {} ranks, {}", highest.rank, format_bytes(above),
-      format_percent(above, job.median_peak_bytes), ranks, format_bytes(job.median_peak_bytes));
+      "Rank {} is {} ({}) above the {} of {} ranks, {}", highest.rank, format_bytes(above),
+      format_percent(above, job.median_peak_bytes), middle_name(job),
+      ranks == 2 ? "both" : std::to_string(ranks), format_bytes(job.median_peak_bytes));
   if (!job.lines.empty())
-    text += fmt::format(": {} holds {} there, {} in the median",
+    text += fmt::format(": {} holds {} there, against a {} of {}",
                         subject.line_text(job.lines[0].node), format_bytes(job.lines[0].bytes),
-                        format_bytes(job.lines[0].median_bytes));
+                        middle_name(job), format_bytes(job.lines[0].median_bytes));
   return text + '.';
 }
 
@@ -242,8 +252,8 @@ Section ranks_section(const Subject& subject) {
       format_plural(job->hosts, "host"))});
   out.add(ranks_table(subject, *job));
   if (job->highest && is_above_median(*job) && !job->lines.empty()) {
-    out.add(Sentence{fmt::format("What rank {} holds above the median, by line:",
-                                 job->ranks[*job->highest].rank)});
+    out.add(Sentence{fmt::format("What rank {} holds above the {}, by line:",
+                                 job->ranks[*job->highest].rank, middle_name(*job))});
     out.add(lines_table(subject, *job));
   }
   out.add(facts_list(subject, *job));

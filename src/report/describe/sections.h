@@ -47,6 +47,8 @@ Tone tone_of(Severity severity);
 Section advice_section(const AdviceReport& report);
 /// The basis of a saving, one sentence without a full stop.
 std::string saving_words(const Advice& one);
+/// The title, to stand beside the bytes of the saving: those are not said again.
+std::string title_beside_bytes(const Advice& one);
 /// Measured and without effect: shown, so that nobody tries it again, but not counted.
 bool was_measured_for_nothing(const Advice& one);
 Section categories_section(const Subject& subject, const DeviceAnalysis& device);

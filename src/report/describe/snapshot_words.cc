@@ -69,7 +69,7 @@ std::string room_words(const OomExplanation& oom) {
   }
   if (oom.cause == RefusalCause::kLimit) {
     return fmt::format("The process had reserved {}, and the device had {} free; how much of it "
-                       "the process could have is not known. {}",
+                       "the process could use is unknown. {}",
                        reserved, free, others);
   }
   return fmt::format("{} of the device were available to this process: {} reserved and {} free. {}",
@@ -93,7 +93,7 @@ std::string why_refused(const OomExplanation& oom) {
                                        oom.left_text())
                          : "The device had " + format_bytes(oom.device_free_bytes) + " left";
   if (oom.free_inside_bytes != 0 && !is_unknown) {
-    text += fmt::format(", and {} were free in its segments, the largest piece for it {}",
+    text += fmt::format(", and {} were free in its segments, the largest usable piece {}",
                         format_bytes(oom.free_inside_bytes),
                         format_bytes(oom.obstacle.largest_usable_bytes));
   }
@@ -131,7 +131,7 @@ std::vector<std::string> oom_details(const OomExplanation& oom, const SnapshotDe
   const MemoryFigures& figures = oom.moment.figures;
   out.push_back(room_words(oom));
   out.push_back(fmt::format(
-      "Of the reserved, {} were in use and {} free inside, {} of them in the pool and stream of "
+      "Of the reserved memory, {} were in use and {} free, {} of them in the pool and stream of "
       "this request; its largest free block was {}.",
       format_bytes(figures.active_bytes), format_bytes(oom.free_inside_bytes),
       format_bytes(oom.obstacle.free_bytes), format_bytes(oom.obstacle.largest_usable_bytes)));

@@ -16,7 +16,8 @@ Json refusal_json(const RefusedRequest& refused) {
   for (const HolderAtRefusal& one : refused.holders)
     holders.push_back({{"bytes", one.bytes}, {"count", one.count}, {"stack", one.stack}});
   const auto limit = reserve_limit(refused);
-  return {{"pid", refused.pid == 0 ? Json() : Json(refused.pid)},
+  return {{"pid", refused.process.pid == 0 ? Json() : Json(refused.process.pid)},
+          {"host", text_or_null(refused.process.host)},
           {"device", text_or_null(refused.device)},
           {"requested_bytes", refused.requested ? Json(refused.requested->bytes) : Json()},
           {"live_bytes", or_null(refused.live_bytes)},
@@ -57,7 +58,8 @@ Json ends_json(const ProgramEnds& ends) {
   for (const RefusedRequest& one : ends.refused) refused.push_back(refusal_json(one));
   Json uncaught = Json::array();
   for (const UncaughtError& one : ends.uncaught) {
-    uncaught.push_back({{"pid", one.pid},
+    uncaught.push_back({{"pid", one.process.pid},
+                        {"host", text_or_null(one.process.host)},
                         {"rank", or_null(one.rank)},
                         {"kind", one.kind},
                         {"message", one.message},

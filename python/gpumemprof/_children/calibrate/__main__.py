@@ -19,7 +19,7 @@ def _calibrate(index: int) -> dict[str, Any]:
     if not torch.cuda.is_available() or not torch.version.cuda:
         raise CannotMeasure("PyTorch here sees no CUDA device, so there is nothing to calibrate")
     if index >= torch.cuda.device_count():
-        raise CannotMeasure(f"there is no CUDA device {index}")
+        raise CannotMeasure(f"no CUDA device {index}")
     from .torch_steps import TorchSteps
 
     meter = Meter(index)  # before there is a context

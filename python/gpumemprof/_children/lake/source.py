@@ -68,7 +68,7 @@ class Source:
         ]  # fmt: skip
 
     def tables(self) -> Iterator[tuple[str, int]]:
-        """The tables that the core has rows of, each with a memory; 0 where it has none."""
+        """The tables that the core has rows of, each with a memory; 0 if it has none."""
         yield "ranks", 0
         yield "stacks", 0
         for memory in range(self.memories):

@@ -29,7 +29,7 @@ class Folders:
         self.roots = [os.path.realpath(folder) for folder in folders]
         for folder, root in zip(folders, self.roots):
             if not os.path.isdir(root):
-                raise Refused(f"{plain(folder)}: is no folder")
+                raise Refused(f"{plain(folder)}: is not a folder")
 
     def resolve(self, path: str) -> str:
         """The real path of a file or folder below ours. A relative path is tried below each in turn. Raises Refused."""

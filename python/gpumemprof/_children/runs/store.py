@@ -45,7 +45,7 @@ class Store:
             else:
                 system, path = self._fs.LocalFileSystem(), os.path.abspath(place)
         except (ValueError, OSError, NotImplementedError) as error:
-            raise CannotDo(f"{plain(place)}: is no store: {_one_line(error)}") from error
+            raise CannotDo(f"{plain(place)}: is not a store: {_one_line(error)}") from error
         self.folder = path if isinstance(system, self._fs.LocalFileSystem) else None
         if self.folder is not None and os.path.exists(path) and not os.path.isdir(path):
             raise CannotDo(f"{plain(place)}: is a file: a store is a folder")
@@ -59,15 +59,15 @@ class Store:
     def find(self, name: str) -> str:
         """The one entry whose id is, or begins with, `name`. Raises CannotDo."""
         if not _PART_OF_ID.fullmatch(name):
-            raise CannotDo(f"{plain(name)[:60]}: is no id of a run: give 6 or more of its hexadecimal digits, as list shows them")
+            raise CannotDo(f"{plain(name)[:60]}: is not the id of a run: give 6 or more of its hexadecimal digits, as list shows them")
         found = [one for one in self.ids() if one.startswith(name)]
         if len(found) != 1:
-            why = "is no run of this store" if not found else f"is the beginning of {len(found)} ids: give more digits"
+            why = "is not a run of this store" if not found else f"is the beginning of {len(found)} ids: give more digits"
             raise CannotDo(f"{name}: {why}")
         return found[0]
 
     def read_entry(self, run: str) -> dict[str, Any]:
-        """Raises CannotDo where it is damaged."""
+        """Raises CannotDo if it is damaged."""
         path = f"entries/{run}.json"
         try:
             with self._system.open_input_stream(path) as file:
@@ -147,7 +147,7 @@ class Store:
             for info in infos:
                 inside = info.path[len(source) + 1 :]
                 if not all(_is_name(part) for part in inside.split("/")):
-                    raise CannotDo(f"{plain(info.path)[:200]}: is no name of a file of a recording")
+                    raise CannotDo(f"{plain(info.path)[:200]}: is not the name of a file of a recording")
                 if info.type == self._fs.FileType.File:
                     found.append((info.path, os.path.join(target, inside)))
         for path, place in found:

@@ -27,7 +27,7 @@ def _one_shot(asker: Asker, text: str, form: str) -> None:
     for statement in statements[:-1]:
         asker.ask(statement, lambda result: None)
     if not statements:
-        raise CannotDo("there is no query")
+        raise CannotDo("no query was given")
     asker.ask(statements[-1], lambda result: output.write(result, form, sys.stdout))
     sys.stdout.flush()
 

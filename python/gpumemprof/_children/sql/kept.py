@@ -20,7 +20,7 @@ _KIND = ".lakes"
 
 
 def run_of(path: str, private: str, *, seal: bool) -> str:
-    """The folder of the run, complete. It is in `private` where it cannot be kept: the program still writes to the
+    """The folder of the run, complete. It is in `private` if it cannot be kept: the program still writes to the
     recording, or the user has no cache folder. Raises what gpumemprof.load() and parquet.write() raise."""
     lake = _kept_lake(path)
     found = _only_run(lake) if lake else None
@@ -35,7 +35,7 @@ def run_of(path: str, private: str, *, seal: bool) -> str:
 
 
 def _kept_lake(path: str) -> str:
-    """A folder that another content of the file would not have; empty where there is none."""
+    """A folder that another content of the file would not have; empty if there is none."""
     place, key = native().cache_place([os.fsencode(path)], _KIND, native().__file__)
     # The tables also say how the file was named.
     return os.path.join(os.fsdecode(place), hashlib.sha256(key + os.fsencode(path)).hexdigest()[:32]) if key else ""

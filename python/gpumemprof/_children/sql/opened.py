@@ -141,7 +141,7 @@ class Opened:
     def _why_not(self, entry: os.DirEntry[str], table: str, link: str) -> str:
         """Why a file is left out; empty if it is sound."""
         if not stat.S_ISREG(entry.stat(follow_symlinks=False).st_mode):
-            return "it is no regular file"
+            return "it is not a regular file"
         try:
             said = rows(self.connection, f"SELECT key, value FROM parquet_kv_metadata({quoted(link)})")
             typed = rows(self.connection, f"DESCRIBE SELECT * FROM read_parquet({quoted(link)})")

@@ -9,7 +9,7 @@ import torch
 
 from .tensor import backward_hooks_of
 from .unseen import name_of_class, space_of
-from .walk import Step, attribute_of, is_cache, is_own_class, way_to
+from .walk import Step, attribute_of, is_cache, is_own_class, key_in, way_to
 
 _PARTS_OF_MODULE = ("_parameters", "_buffers", "_modules")
 _CONTAINERS = ("list", "dict", "tuple", "set", "frozenset", "deque", "OrderedDict", "defaultdict", "Counter")
@@ -69,6 +69,9 @@ class _Reading:
                 self.name, self.owner = f"{name_of_class(kind)}.{attribute}", "attribute"
         elif issubclass(kind, type) and is_own_class(value):
             self.owner = "attribute"
+            attribute = key_in(following[0], following[1]) if len(following) > 1 and type(following[0]) is dict else None
+            if attribute is not None:
+                self.name = f"{name_of_class(value)}.{attribute}"
 
     def _module(self, value: Any, kind: type, following: list[object]) -> None:
         attribute = attribute_of(value, following)
@@ -95,7 +98,7 @@ class _Reading:
         if at == 0:
             return False
         before = self.way[at - 1]
-        if type(before) is types.FunctionType:
+        if type(before) is types.FunctionType or issubclass(type(before), type):
             return True
         return name_of_class(type(before)) not in _CONTAINERS and space_of(before) is self.way[at]
 

@@ -32,6 +32,13 @@ def is_own(file: object) -> bool:
     return not file.startswith(_OURS) and not any(part in file for part in _LIBRARIES)
 
 
+def _script() -> str | None:
+    """The file of the main module, whose `__file__` Python removes when its code has run; None in a notebook."""
+    words = sys.argv
+    script = words[0] if type(words) is list and words and type(words[0]) is str else ""
+    return script if script.endswith(".py") and is_own(script) else None
+
+
 def _modules() -> list[tuple[dict[str, object], str, bool]]:
     """(namespace, file, is the program's own) of every module that is loaded."""
     found = []
@@ -40,6 +47,8 @@ def _modules() -> list[tuple[dict[str, object], str, bool]]:
             continue
         space = object.__getattribute__(module, "__dict__")
         file = dict.get(space, "__file__")
+        if file is None and name == "__main__":
+            file = _script()
         own = is_own(file) or (name == "__main__" and file is None)
         found.append((space, file if isinstance(file, str) else name, own))
     return found

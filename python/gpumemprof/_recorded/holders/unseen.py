@@ -28,7 +28,7 @@ def module_of_class(kind: type) -> str | None:
 
 
 def space_of(value: object) -> dict[str, Any] | None:
-    """The attributes that an object keeps in a dictionary; None where it has none."""
+    """The attributes that an object keeps in a dictionary; None if it has none."""
     for kind in mro_of(type(value)):
         descriptor = _space_of_class(kind).get("__dict__")
         if type(descriptor) is types.GetSetDescriptorType:  # Python's; a class may have put its own before it
