@@ -148,7 +148,9 @@ std::string process_label(const Process& process, size_t width) {
   std::string_view words = process.command;
   const size_t slash = words.substr(0, words.find(' ')).rfind('/');
   if (slash != std::string_view::npos) words.remove_prefix(slash + 1);
-  std::string command = printable(words);
+  std::string command(words);
+  std::ranges::replace(command, '\n', ' ');  // of python -c
+  command = printable(command);
   if (character_count(command) > width) {
     size_t end = 0;
     for (size_t shown = 0; end < command.size(); ++end) {

@@ -67,6 +67,7 @@ TEST(Words, AProcessIsNamedByItsProgramAndCutBetweenCharacters) {
   EXPECT_EQ(process_label({.pid = 3, .command = "/usr/bin/python a.py"}),
             "process 3 (python a.py)");
   EXPECT_EQ(process_label({.pid = 3, .command = "ééééé"}, 3), "process 3 (éé…)");
+  EXPECT_EQ(process_label({.pid = 3, .command = "python -c a\nb"}), "process 3 (python -c a b)");
   EXPECT_EQ(process_label({.pid = 3}), "process 3");
   EXPECT_EQ(process_label({.pid = 3, .command = "python a.py", .rank = 0}), "rank 0 (process 3)");
   EXPECT_EQ(process_label({.host = "node7"}), "a process on node7");

@@ -445,8 +445,7 @@ void Categories::begin_part(const CopyLinks::Block& place, Block& block) {
     const DeviceState& state = state_->devices()[place.device];
     peak_event = state.peak_event, peak_epoch = state.peak_epoch;
   }
-  const PartEnd end =
-      part_end(device, block.event <= peak_event && peak_event < now, peak_epoch);
+  const PartEnd end = part_end(device, block.event <= peak_event && peak_event < now, peak_epoch);
   keep(place.device, block, end_part(device, block, verdict, end), now);
   block.event = now, block.time_ns = last_ns_, block.moment = moment_count_;
   block.first_moment = static_cast<uint32_t>(device.moments.size());

@@ -89,7 +89,7 @@ void add_holder(const HolderStacks::Held& held, const ProcessHolders* told, Find
     const std::string& why = told->looks.back().why_incomplete;
     finding->facts.emplace_back(
         "holder",
-        "unknown, because " + (why.empty() ? "no tensor of it was live when the holders were last looked up" : why));
+        "unknown, because " + (why.empty() ? "none of it was live at the last look" : why));
   }
 }
 

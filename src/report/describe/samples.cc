@@ -76,12 +76,14 @@ std::string highest_text(const TelemetrySeries& series) {
 Section series_section(const TelemetrySeries& series) {
   const SeriesReport& report = series.report;
   Section out{series_label(series)};
-  if (!series.command.empty()) out.title += ": " + series.command;
+  std::string command = series.command;
+  std::ranges::replace(command, '\n', ' ');  // of python -c
+  if (!command.empty()) out.title += ": " + command;
   if (report.samples == 0) {
     out.add(Sentence{"no sample"});
     return out;
   }
-  Chart chart{.title = series.command.empty() ? series_label(series) : series.command,
+  Chart chart{.title = command.empty() ? series_label(series) : command,
               .lines = {chart_line("allocated", series.times_s, series.allocated_bytes)},
               .limit_bytes = series.total_bytes};
   if (series.reserved_bytes != series.allocated_bytes) {
