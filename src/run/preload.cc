@@ -102,6 +102,11 @@ Result<std::string> find_probe(const char* override_path, const std::string& exe
                   "GPUMEMPROF_PROBE");
 }
 
+std::string host_library_beside(const std::string& probe) {
+  const std::string path = probe.substr(0, probe.rfind('/') + 1) + kHostLibrary;
+  return is_readable_file(path) ? path : "";
+}
+
 std::string find_package(const std::string& executable) {
   const std::string folder = executable.substr(0, executable.rfind('/'));
   for (const std::string& packages : site_packages(folder + "/..")) {
