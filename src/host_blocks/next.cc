@@ -124,7 +124,6 @@ struct Owner {
   uintptr_t begin, end;
   char name[256];
 };
-Owner g_owner;
 
 int find_owner(dl_phdr_info* info, size_t, void* context) {
   auto* owner = static_cast<Owner*>(context);
@@ -142,24 +141,34 @@ int find_owner(dl_phdr_info* info, size_t, void* context) {
   const char* path = info->dlpi_name ? info->dlpi_name : "";
   const char* slash = strrchr(path, '/');
   const char* name = slash ? slash + 1 : path;
-  strncpy(owner->name, *name ? name : "the program", sizeof(owner->name) - 1);
+  strncpy(owner->name, *name ? name : "the program itself", sizeof(owner->name) - 1);
   return 1;
+}
+
+/// Of the object that contains `address`.
+bool find(const void* address, Owner* owner) {
+  owner->address = address;
+  return dl_iterate_phdr(find_owner, owner) != 0;
+}
+
+void tell(void (*told)(const void*, const void*), const Owner& owner) {
+  told(reinterpret_cast<const void*>(owner.begin), reinterpret_cast<const void*>(owner.end));
 }
 
 /// Whose malloc the program calls: one that comes before ours, or one that ours leads to.
 __attribute__((constructor)) void find_whose_malloc() {
+  static Owner own, other;
   const probe::HostLink* link = host_link();
   if (!link) return;
+  if (find(reinterpret_cast<const void*>(gpumemprof_host_malloc), &own)) tell(link->here, own);
   void* (*called)(size_t) = malloc;
   if (g_next.malloc == first_malloc) find_all();
   const bool is_ours = called == gpumemprof_host_malloc;
   // Ours leads to the C library's: what it maps for itself does not come here.
   if (is_ours && (!__libc_malloc || g_next.malloc == __libc_malloc)) return;
-  g_owner.address = reinterpret_cast<const void*>(is_ours ? g_next.malloc : called);
-  if (!dl_iterate_phdr(find_owner, &g_owner)) return;
-  link->leave(reinterpret_cast<const void*>(g_owner.begin),
-              reinterpret_cast<const void*>(g_owner.end));
-  if (!is_ours) link->unseen(g_owner.name);
+  if (!find(reinterpret_cast<const void*>(is_ours ? g_next.malloc : called), &other)) return;
+  tell(link->leave, other);
+  if (!is_ours) link->unseen(other.name);
 }
 
 }  // namespace

@@ -48,6 +48,8 @@ struct HostLink {
   void (*unseen)(const char* library);
   /// Maps that code in [begin, end) takes are parts of what another malloc hands out.
   void (*leave)(const void* begin, const void* end);
+  /// Where the caller itself lies: native stacks leave its frames out.
+  void (*here)(const void* begin, const void* end);
 };
 inline constexpr uint32_t kHostLinkVersion = 1;
 

@@ -8,6 +8,7 @@
 
 #include "probe/hooks/host/host.h"
 #include "probe/live_table.h"
+#include "probe/native_stack.h"
 #include "probe/program_end.h"
 #include "probe/recorder.h"
 
@@ -85,6 +86,10 @@ void on_leave(const void* begin, const void* end) {
   leave_blocks_of({reinterpret_cast<uintptr_t>(begin), reinterpret_cast<uintptr_t>(end)});
 }
 
+void on_here(const void* begin, const void* end) {
+  g_host_library = {reinterpret_cast<uintptr_t>(begin), reinterpret_cast<uintptr_t>(end)};
+}
+
 }  // namespace
 
 bool host_is_wanted() {
@@ -147,7 +152,8 @@ static const gpumemprof::probe::HostLink kHostLink = {
     gpumemprof::probe::on_gave,          gpumemprof::probe::on_refused,
     gpumemprof::probe::host_mapped,      gpumemprof::probe::host_unmapped,
     gpumemprof::probe::host_moved,       gpumemprof::probe::on_lost,
-    gpumemprof::probe::on_unseen,        gpumemprof::probe::on_leave};
+    gpumemprof::probe::on_unseen,        gpumemprof::probe::on_leave,
+    gpumemprof::probe::on_here};
 
 extern "C" __attribute__((visibility("default"))) const gpumemprof::probe::HostLink*
 gpumemprof_host_link(uint32_t version) {
