@@ -74,7 +74,7 @@ int match_module(dl_phdr_info* info, size_t, void* context) {
 
 }  // namespace
 
-ObjectRange g_host_library;
+constinit ObjectRange g_host_library{};  // told before our initialisers run
 
 void prepare_native() {
   auto* shared = file_state();

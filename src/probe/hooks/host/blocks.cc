@@ -23,7 +23,7 @@ constexpr int8_t kHostType = 80;   // kHostBlocks of trace/tables.h
 constexpr uint16_t kFirstId = 0x6000;
 
 LiveTable g_blocks;
-const char* g_unseen_malloc;
+constinit const char* g_unseen_malloc = nullptr;
 uint32_t g_noted_in;  // the incarnation whose file has the note of it
 
 constexpr uint32_t kMostLeft = 8;
@@ -31,8 +31,9 @@ struct Left {
   ObjectRange range;
   bool are_file_maps;  // only those
 };
-Left g_left[kMostLeft];
-uint32_t g_left_count;
+// constinit: told before this library's initialisers run, which would undo it.
+constinit Left g_left[kMostLeft]{};
+constinit uint32_t g_left_count = 0;
 
 thread_local uint32_t t_framework_takes __attribute__((tls_model("initial-exec")));
 

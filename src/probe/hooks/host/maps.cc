@@ -6,6 +6,7 @@
 // line that cut it. In memory that a forked child finds empty.
 #include <string.h>
 
+#include "base/system_page.h"
 #include "probe/hooks/host/host.h"
 #include "probe/live_table.h"
 #include "probe/program_end.h"
@@ -90,7 +91,10 @@ const char* name_of_file(int fd, char (&out)[1024]) {
   return out;
 }
 
-uint64_t page_end(uint64_t address, uint64_t size) { return (address + size + 4095) & ~4095ull; }
+uint64_t page_end(uint64_t address, uint64_t size) {
+  const uint64_t page = system_page();
+  return (address + size + page - 1) & ~(page - 1);
+}
 
 }  // namespace
 
