@@ -452,19 +452,24 @@ uint64_t peak_allocated_bytes(const DeviceAnalysis& device) {
   return device.figures.peak_bytes;
 }
 
+/// Which memory a report is about, the last first.
+enum MemoryRank { kMaps, kMalloc, kTensors, kAccelerator };
+
+static MemoryRank rank_of(const Device& memory) {
+  if (!is_host_memory(memory)) return kAccelerator;
+  if (!is_host_blocks(memory)) return kTensors;
+  return memory.name == "malloc" ? kMalloc : kMaps;
+}
+
 const DeviceAnalysis* main_device(const Analysis& analysis, const Tables& tables) {
   const DeviceAnalysis* best = nullptr;
-  int best_rank = 0;
+  int best_rank = kMaps;
   const auto consider = [&](const DeviceAnalysis& device) {
     if (device.figures.peak_bytes == 0) return;
     const bool is_known = device.device < tables.devices.size();
     // The regions that a pool is made of hold its blocks, which are what was asked for.
     if (is_known && tables.devices[device.device].layer == Layer::kDriver) return;
-    // An accelerator's before tensors of the host before other blocks of the host.
-    const int rank = !is_known                                       ? 1
-                     : !is_host_memory(tables.devices[device.device]) ? 2
-                     : is_host_blocks(tables.devices[device.device])  ? 0
-                                                                      : 1;
+    const int rank = is_known ? rank_of(tables.devices[device.device]) : kTensors;
     const bool better = best == nullptr || rank > best_rank ||
                         (rank == best_rank &&
                          device.figures.peak_bytes > best->figures.peak_bytes);
