@@ -30,7 +30,7 @@ all: command ## set up, build, and put the command and the package in .venv
 command: setup
 	@test -f $(BUILD)/build.ninja || $(CONFIGURE) -B $(BUILD) >$(BUILD)/configure.log || \
 	  { cat $(BUILD)/configure.log; exit 1; }
-	@ninja -C $(BUILD) gpumemprof shell_files gpumemprof_probe gpumemprof_cuda gpumemprof_hip gpumemprof_level_zero _marks
+	@ninja -C $(BUILD) gpumemprof shell_files gpumemprof_probe gpumemprof_cuda gpumemprof_hip gpumemprof_level_zero gpumemprof_host _marks
 	@mkdir -p $(VENV)/lib
 	@[ $(VENV)/bin/gpumemprof -nt $(BUILD)/gpumemprof ] || { \
 	  objcopy --only-keep-debug $(BUILD)/gpumemprof $(VENV)/bin/gpumemprof.debug && \
@@ -40,6 +40,7 @@ command: setup
 	@mkdir -p $(VENV)/share && cp -ru $(BUILD)/share/. $(VENV)/share/
 	@install -C -m 755 $(BUILD)/src/probe/libgpumemprof_probe.so $(VENV)/lib/
 	@install -C -m 755 $(patsubst %,$(BUILD)/src/driver_proxy/libgpumemprof_%.so,cuda hip level_zero) $(VENV)/lib/
+	@install -C -m 755 $(BUILD)/src/host_blocks/libgpumemprof_host.so $(VENV)/lib/
 	@install -C -m 755 $(BUILD)/python/_marks*.so python/gpumemprof/
 	@$(VENV_PYTHON) scripts/link_package.py python
 

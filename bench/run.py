@@ -2,7 +2,7 @@
 
   bench/run.py            everything (about 40 minutes); writes docs/benchmarks.md
   bench/run.py --quick    a smoke test of the harness (about 2 minutes); its figures mean nothing
-  bench/run.py --only steps,hook,disk,analysis,exceptions,idle,scope,scope_python,import_cost,copies,snapshot,shapes,tensorflow,page,lake,ranks
+  bench/run.py --only steps,hook,disk,analysis,exceptions,idle,scope,scope_python,import_cost,copies,snapshot,shapes,tensorflow,page,lake,ranks,host_blocks
 
 GPUMEMPROF_BIN names another command, GPUMEMPROF_BUILD another build folder.
 """
@@ -19,13 +19,13 @@ import machine
 import table
 
 MEASURES = ("steps", "hook", "disk", "analysis", "exceptions", "idle", "scope", "scope_python", "import_cost",
-            "copies", "snapshot", "shapes", "tensorflow", "page", "lake", "ranks")
+            "copies", "snapshot", "shapes", "tensorflow", "page", "lake", "ranks", "host_blocks")
 FULL = {
     "pairs": 600, "control_pairs": 300, "peer_pairs": 16,
     "process_pairs": 80, "peer_process_pairs": 5, "rounds": 48,
     "hook_pairs": 60, "disk_steps": 400,
     "analysis_events": 10_000_000, "analysis_repeats": 5,
-    "tensorflow_pairs": 150,
+    "tensorflow_pairs": 150, "host_pairs": 12,
     "throw_pairs": 15, "true_pairs": 300, "python_pairs": 60, "run_pairs": 30,
     "snapshot_bytes": 1_000_000_000, "shape_events": 1_000_000,
     "page_events": 6_000_000, "page_long_events": 100_000_000, "lake_events": (1_000_000, 6_000_000),
@@ -36,7 +36,7 @@ QUICK = {
     "process_pairs": 2, "peer_process_pairs": 1, "rounds": 3,
     "hook_pairs": 6, "disk_steps": 40,
     "analysis_events": 1_000_000, "analysis_repeats": 2,
-    "tensorflow_pairs": 4,
+    "tensorflow_pairs": 4, "host_pairs": 2,
     "throw_pairs": 2, "true_pairs": 20, "python_pairs": 6, "run_pairs": 3,
     "snapshot_bytes": 20_000_000, "shape_events": 100_000,
     "page_events": 300_000, "page_long_events": 600_000, "lake_events": (100_000,),

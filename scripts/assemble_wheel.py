@@ -15,7 +15,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 EXECUTABLE, PLAIN = 0o755, 0o644
-LIBRARIES = ("src/probe/libgpumemprof_probe.so", *(f"src/driver_proxy/libgpumemprof_{kind}.so" for kind in ("cuda", "hip", "level_zero")))
+LIBRARIES = ("src/probe/libgpumemprof_probe.so", *(f"src/driver_proxy/libgpumemprof_{kind}.so" for kind in ("cuda", "hip", "level_zero")),
+             "src/host_blocks/libgpumemprof_host.so")
 
 
 def project_version():

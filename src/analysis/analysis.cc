@@ -270,7 +270,9 @@ void take_devices(const LiveState& state, Gatherer& gatherer, const Tables& tabl
     const DeviceState& figures = state.devices()[i];
     if (!had_events(figures)) continue;
     // What the driver handed out is no memory beside the others: driver_memories.h tells of it.
-    if (i >= tables.devices.size() || !is_driver_memory(tables.devices[i])) {
+    const bool is_known = i < tables.devices.size();
+    if (is_known && is_unseen_malloc(tables.devices[i])) continue;  // a note, told by caveats()
+    if (!is_known || !is_driver_memory(tables.devices[i])) {
       analysis->devices.push_back(take_device(state, static_cast<uint16_t>(i), &gatherer.devices[i],
                                               analysis->last_time_ns));
     }
@@ -278,7 +280,8 @@ void take_devices(const LiveState& state, Gatherer& gatherer, const Tables& tabl
       continue;
     ProcessAnalysis& process = analysis->processes[tables.devices[i].process];
     for (uint64_t n : figures.actions) process.events += n;
-    if (is_driver_memory(tables.devices[i])) continue;  // it holds what is counted already
+    // The first holds what is counted already; the second is not of tensors.
+    if (is_driver_memory(tables.devices[i]) || is_host_blocks(tables.devices[i])) continue;
     process.alloc_count += figures.actions[static_cast<size_t>(Action::kAlloc)];
     process.alloc_bytes += figures.total_bytes;
     process.unmatched_frees += figures.unmatched_frees;
@@ -453,21 +456,30 @@ uint64_t peak_allocated_bytes(const DeviceAnalysis& device) {
   return device.figures.peak_bytes;
 }
 
+/// Which memory a report is about, the last first.
+enum MemoryRank { kMaps, kMalloc, kTensors, kAccelerator };
+
+static MemoryRank rank_of(const Device& memory) {
+  if (!is_host_memory(memory)) return kAccelerator;
+  if (!is_host_blocks(memory)) return kTensors;
+  return memory.name == "malloc" ? kMalloc : kMaps;
+}
+
 const DeviceAnalysis* main_device(const Analysis& analysis, const Tables& tables) {
   const DeviceAnalysis* best = nullptr;
-  bool best_is_accelerator = false;
+  int best_rank = kMaps;
   const auto consider = [&](const DeviceAnalysis& device) {
     if (device.figures.peak_bytes == 0) return;
     const bool is_known = device.device < tables.devices.size();
     // The regions that a pool is made of hold its blocks, which are what was asked for.
     if (is_known && tables.devices[device.device].layer == Layer::kDriver) return;
-    const bool accelerator = is_known && !is_host_memory(tables.devices[device.device]);
-    const bool better = best == nullptr || accelerator > best_is_accelerator ||
-                        (accelerator == best_is_accelerator &&
+    const int rank = is_known ? rank_of(tables.devices[device.device]) : kTensors;
+    const bool better = best == nullptr || rank > best_rank ||
+                        (rank == best_rank &&
                          device.figures.peak_bytes > best->figures.peak_bytes);
     if (!better) return;
     best = &device;
-    best_is_accelerator = accelerator;
+    best_rank = rank;
   };
   for (const DeviceAnalysis& sum : analysis.sums) consider(sum);  // never below one of its parts
   for (const DeviceAnalysis& device : analysis.devices) consider(device);

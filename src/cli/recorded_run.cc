@@ -88,6 +88,8 @@ void add_run_options(CLI::App* command, RunArguments* arguments) {
       ->capture_default_str();
   command->add_flag("--free-stacks", arguments->options.free_stacks,
                     "also record where memory is freed");
+  command->add_flag("--host", arguments->options.record_host,
+                    "also record blocks of malloc and maps of 64 KiB and more: NumPy, pandas, files");
   command->add_flag("--no-cpu", arguments->no_cpu, "do not record CPU tensors");
   command->add_flag(
       "--no-attribution", arguments->no_attribution,

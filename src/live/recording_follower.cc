@@ -277,7 +277,8 @@ struct RecordingFollower::Impl {
       const DeviceState& state = now.devices()[i];
       uint64_t any = 0;
       for (uint64_t count : state.actions) any += count;
-      if (any == 0 || tables.devices[i].layer == Layer::kDriver) continue;
+      if (any == 0 || tables.devices[i].layer == Layer::kDriver || is_unseen_malloc(tables.devices[i]))
+        continue;
       last.devices.push_back(describe(tables.devices[i], state));
       FollowedDevice& device = last.devices.back();
       if (wants_held) {

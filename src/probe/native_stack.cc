@@ -74,6 +74,8 @@ int match_module(dl_phdr_info* info, size_t, void* context) {
 
 }  // namespace
 
+constinit ObjectRange g_host_library{};  // told before our initialisers run
+
 void prepare_native() {
   auto* shared = file_state();
   if (!shared || !(g_config.stacks & format::kStacksNative)) return;
@@ -98,7 +100,7 @@ int native_backtrace(void** out, int max) {
     return 0;
   }
   int count = g_unw_backtrace(out, max), own = 0;
-  while (own < count && g_own.contains(out[own])) ++own;
+  while (own < count && (g_own.contains(out[own]) || g_host_library.contains(out[own]))) ++own;
   if (own > 0 && count > own)
     memmove(out, out + own, static_cast<size_t>(count - own) * sizeof(*out));
   return count - own;

@@ -8,7 +8,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "probe/dynamic.h"
+
 namespace gpumemprof::probe {
+
+/// The library of `run --host`, whose frames no stack shows either.
+extern ObjectRange g_host_library;
 
 /// Opens libunwind if native stacks were requested, and notes in the file whether that worked.
 void prepare_native();

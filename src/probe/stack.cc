@@ -366,10 +366,11 @@ void set_layer(const char* name) {
 }
 
 HOT uint32_t current_stack(Stream* s, const Label* label) {
-  Names names{label, t_layer.length ? &t_layer : nullptr, 0, {}};
+  const bool is_code_alone = label && label->is_code_alone;
+  Names names{label && label->length ? label : nullptr, t_layer.length ? &t_layer : nullptr, 0, {}};
   if (__builtin_expect(g_config.stacks != kStacksNone, 1)) {
     names.phase = phase_hash();
-    if (g_view && !g_config.no_attribution) g_view->sense(&names.around);
+    if (g_view && !g_config.no_attribution && !is_code_alone) g_view->sense(&names.around);
   }
   bool unsafe = false;
   const char* top = top_frame(&unsafe);
@@ -385,7 +386,7 @@ HOT uint32_t current_stack(Stream* s, const Label* label) {
   const char* call = nullptr;
   uint64_t hash =
       top ? hash_frames(top, code_epoch(), &s->caches->walked, watched->call, &call) : 0;
-  if (call) find_receiver(top, call, &names.around);
+  if (call && !is_code_alone) find_receiver(top, call, &names.around);
   for (int i = 0; i < native_count; ++i) {
     hash = (hash ^ reinterpret_cast<uintptr_t>(native[i])) * 0xd6e8feb86659fd93u;
   }
@@ -397,7 +398,7 @@ HOT uint32_t current_stack(Stream* s, const Label* label) {
       s->caches->stacks, kStackSlots - 1, hash >> 20, [&](auto& e) { return e.hash == hash; },
       [](auto& e) { return e.hash == 0; }, &hit);
   if (__builtin_expect(hit, 1)) return static_cast<uint32_t>(slot->id);
-  if (__atomic_load_n(&g_is_package_wanted, __ATOMIC_RELAXED) && top) load_package();
+  if (__atomic_load_n(&g_is_package_wanted, __ATOMIC_RELAXED) && top && !is_code_alone) load_package();
   uint32_t id = define_stack(s, top, native, native_count, names);
   // Its own frames may have told where a watched function is, or its phase has ended: once more.
   if (watched != watched_codes() || (names.phase && names.phase != phase_hash())) {

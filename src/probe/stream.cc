@@ -390,7 +390,8 @@ bool tell_allocator(const void* body, size_t length) {
 
 void record_in(RawAction action, uint64_t address, uint64_t size, const Memory& memory,
                const Label& label, uint64_t requested) {
-  record_one(action, address, size, requested, nullptr, label.length ? &label : nullptr, label.step,
+  record_one(action, address, size, requested, nullptr, label.length || label.is_code_alone ? &label : nullptr,
+             label.step,
              [&](Stream* s) {
                const uint16_t key = static_cast<uint16_t>(0x8000 | memory.id);
                const uint32_t known = known_class(s, key);

@@ -114,6 +114,7 @@ struct Label {
   const char* text = nullptr;
   uint32_t length = 0;  // at most kMaxString; 0: no label
   int64_t step = kNoStep;
+  bool is_code_alone = false;  // the stack has nothing of Surroundings, and loads no package
 };
 
 /// What a caching allocator itself reports of an event, in addition.

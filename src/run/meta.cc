@@ -198,6 +198,7 @@ std::string meta_json(const RunMeta& meta) {
       {"stacks", meta.stacks},
       {"free_stacks", meta.free_stacks},
       {"cpu", meta.record_cpu},
+      {"host_blocks", meta.record_host},
       {"max_disk_bytes", meta.max_disk_bytes != 0 ? Json(meta.max_disk_bytes) : Json()},
       {"environment", environment_json(meta.environment)},
   };

@@ -44,6 +44,7 @@ struct RunMeta {
   std::string stacks;
   bool free_stacks = false;
   bool record_cpu = true;
+  bool record_host = false;
   uint64_t max_disk_bytes = 0;
   int64_t start_unix_ns = 0;
   int run_pid = 0;

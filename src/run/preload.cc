@@ -59,9 +59,9 @@ std::string package_in(const std::string& folder) {
   return {};
 }
 
-/// The folder of an outer recording's stand-in for the driver, from LD_PRELOAD; its entry goes.
-std::string take_outer_links(std::string* preload) {
-  const std::string ending = std::string("/") + kDriverProxyLibrary;
+/// The folder of a library of an outer recording, from LD_PRELOAD; its entry goes.
+std::string take_outer(std::string* preload, const char* library) {
+  const std::string ending = std::string("/") + library;
   for (size_t begin = 0; begin < preload->size();) {
     const size_t end = std::min(preload->find_first_of(" :", begin), preload->size());
     const std::string entry = preload->substr(begin, end - begin);
@@ -100,6 +100,11 @@ Result<std::string> find_probe(const char* override_path, const std::string& exe
               std::string(kProbeLibrary) + ": not found in " + folder +
                   ", ../lib or ../lib/gpumemprof: install it again, or name it in "
                   "GPUMEMPROF_PROBE");
+}
+
+std::string host_library_beside(const std::string& probe) {
+  const std::string path = probe.substr(0, probe.rfind('/') + 1) + kHostLibrary;
+  return is_readable_file(path) ? path : "";
 }
 
 std::string find_package(const std::string& executable) {
@@ -166,7 +171,8 @@ std::vector<std::string> probe_environment(const std::vector<std::string>& envir
     for (std::string_view setting : kSettingNames) ours = ours || name == setting;
     if (!ours) result.push_back(entry);
   }
-  const std::string outer = take_outer_links(&preload);
+  const std::string outer = take_outer(&preload, kDriverProxyLibrary);
+  take_outer(&preload, kHostLibrary);
   if (!lists(preload, settings.library)) {
     if (!preload.empty()) preload += ':';
     preload += settings.library;

@@ -11,10 +11,14 @@
 namespace gpumemprof {
 
 inline constexpr const char* kProbeLibrary = "libgpumemprof_probe.so";
+inline constexpr const char* kHostLibrary = "libgpumemprof_host.so";
 
 /// Where the probe is: $GPUMEMPROF_PROBE, else beside the executable, in ../lib or
 /// ../lib/gpumemprof. Errors: kSystem with one line that names what was tried.
 Result<std::string> find_probe(const char* override_path, const std::string& executable);
+
+/// The library of `run --host`, which lies beside the probe; empty where it does not.
+std::string host_library_beside(const std::string& probe);
 
 /// The folder with the Python package that was installed with the executable; empty: there is none.
 std::string find_package(const std::string& executable);
@@ -60,7 +64,7 @@ struct ProbeSettings {
   std::string package;       ///< find_package(); empty: that of the program's environment alone
   std::string driver_links;  ///< folder of DriverLinks; empty: the CUDA driver is left alone
   std::string driver;        ///< the real one, absolute
-  std::vector<std::string> runtimes;  ///< libraries that record other run times, absolute
+  std::vector<std::string> runtimes;  ///< further libraries that record, absolute
 };
 
 /// `environment` as "NAME=value" lines with the probe's own added. An existing LD_PRELOAD keeps its

@@ -39,7 +39,10 @@ TEST(ProbeEnvironment, LibrariesThatWerePreloadedStayFirst) {
 
 TEST(ProbeEnvironment, ARunInsideARunIsNotTwice) {
   auto outer =
-      probe_environment({}, {.library = "/lib/probe.so", .folder = "/outer", .record_cpu = false});
+      probe_environment({}, {.library = "/lib/probe.so",
+                             .folder = "/outer",
+                             .record_cpu = false,
+                             .runtimes = {"/lib/libgpumemprof_host.so"}});
   auto inner = probe_environment(outer, kPlain);
   EXPECT_THAT(inner, ElementsAre("LD_PRELOAD=/lib/probe.so", "GPUMEMPROF_DIR=/data/run",
                                  "GPUMEMPROF_STACKS=python"));

@@ -133,6 +133,22 @@ void choose_driver(const RunOptions& options, Plan* plan) {
   }
 }
 
+/// Asked for by name, so where it is missing nothing is started.
+Status choose_host(const RunOptions& options, Plan* plan) {
+  if (!options.record_host) return {};
+  auto library = find_probe(getenv("GPUMEMPROF_PROBE"), link_target("/proc/self/exe"));
+  if (!library) return std::unexpected(library.error());
+  const std::string host = host_library_beside(*library);
+  if (host.empty() || path_needs_alias(host)) {
+    return fail(ErrorCode::kSystem,
+                host.empty() ? "--host: " + std::string(kHostLibrary) +
+                                   " is not beside the probe: install it again"
+                             : "--host: " + host + ": LD_PRELOAD cannot hold this path");
+  }
+  plan->runtimes.push_back(host);
+  return {};
+}
+
 RunMeta describe(const RunOptions& options, const Plan& plan, int64_t start_unix_ns) {
   RunMeta meta = {.command = options.command,
                   .program = plan.program.path,
@@ -141,6 +157,7 @@ RunMeta describe(const RunOptions& options, const Plan& plan, int64_t start_unix
                   .stacks = options.stacks,
                   .free_stacks = options.free_stacks,
                   .record_cpu = options.record_cpu,
+                  .record_host = options.record_host,
                   .max_disk_bytes = options.max_disk_bytes,
                   .start_unix_ns = start_unix_ns,
                   .run_pid = getpid(),
@@ -187,6 +204,7 @@ Result<Plan> prepare(const RunOptions& options) {
     choose_driver(options, &plan);
     if (auto arena = ArenaKeeping::start(plan.folder, plan.meta_file->path()))
       plan.arena = std::move(*arena);
+    if (auto chosen = choose_host(options, &plan); !chosen) return std::unexpected(chosen.error());
     plan.environment = probe_environment(plan.environment,
                                          {.library = plan.probe->path(),
                                           .folder = plan.folder,

@@ -19,6 +19,7 @@ struct RunOptions {
   std::string stacks = "python";
   bool free_stacks = false;
   bool record_cpu = true;
+  bool record_host = false;  ///< large blocks of malloc and mmap
   uint64_t max_disk_bytes = 0;
   std::optional<bool> explain_leaks;  ///< unset: where it costs next to nothing
   bool attribution = true;

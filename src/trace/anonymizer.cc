@@ -138,6 +138,7 @@ std::string Anonymizer::numbered(Names& names, std::string_view name, std::strin
 std::string Anonymizer::file(std::string_view path) {
   // Layer names are the program's own, and diff aligns by them.
   if (path.empty() || path == "??" || path == kLayerScopeFile || path == kCallerFile ||
+      path == kFileMapFile ||
       is_torch_label(path)) {
     return std::string(path);
   }

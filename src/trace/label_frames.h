@@ -24,6 +24,9 @@ inline constexpr std::string_view kLayerScopeFile = "<layer>";
 /// or a cached scalar, not to a tensor.
 inline constexpr std::string_view kInternalFile = "<tensorflow internal>";
 
+/// The file that a map is of (`run --host`).
+inline constexpr std::string_view kFileMapFile = "<file map>";
+
 inline bool is_torch_label(std::string_view file) {
   return file == kModuleFile || file == kBackwardFile || file == kModeFile || file == kPhaseFile;
 }

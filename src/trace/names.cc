@@ -102,6 +102,7 @@ std::string plain_device_name(std::string_view name) {
 }
 
 const char* framework_name(const Device& device) {
+  if (is_host_blocks(device)) return "host";
   if (is_jax(device)) return "jax";
   return is_tensorflow(device) ? "tensorflow" : "pytorch";
 }
@@ -110,6 +111,7 @@ std::string device_name(const Device& device) {
   if (is_tensorflow(device)) {
     return "tensorflow:" + (device.name.empty() ? "unnamed allocator" : device.name);
   }
+  if (is_host_blocks(device)) return "host " + (device.name.empty() ? "blocks" : device.name);
   if (is_jax(device)) return "jax:" + (device.name.empty() ? "cpu" : device.name);
   if (device.type == 0 && is_driver_memory(device)) return "cpu " + device.name;
   if (device.type == 0) return device.layer == Layer::kHost ? "shared memory" : "cpu";

@@ -149,6 +149,14 @@ struct Device {
 inline constexpr int8_t kTensorflowCpu = 64, kTensorflowGpu = 65, kTensorflowOther = 66;
 /// GPUMEMPROF_JAX_CPU, and any other JAX device, identified by its name.
 inline constexpr int8_t kJaxCpu = 72, kJaxDevice = 73;
+/// Large blocks of malloc's and maps, where `run --host` recorded them; `name` says which.
+inline constexpr int8_t kHostBlocks = 80;
+inline bool is_host_blocks(const Device& device) { return device.type == kHostBlocks; }
+/// Not a memory but a note: malloc is another library's, which is what follows.
+inline constexpr std::string_view kUnseenMalloc = "malloc not recorded: ";
+inline bool is_unseen_malloc(const Device& device) {
+  return is_host_blocks(device) && device.name.starts_with(kUnseenMalloc);
+}
 inline bool is_jax(const Device& device) {
   return device.type == kJaxCpu || device.type == kJaxDevice;
 }
@@ -162,17 +170,18 @@ inline bool is_driver_memory(const Device& device) {
 }
 /// True for host memory, false for an accelerator's.
 inline bool is_host_memory(const Device& device) {
-  return device.type == 0 || device.type == kTensorflowCpu || device.type == kJaxCpu;
+  return device.type == 0 || device.type == kTensorflowCpu || device.type == kJaxCpu ||
+         is_host_blocks(device);
 }
 
 /// An allocator's name from a file, with everything but letters, digits, blanks and "_-.:/+"
 /// replaced by "?", because names are printed.
 std::string plain_device_name(std::string_view name);
-/// "cpu", "cuda:0", "shared memory", "tensorflow:mklcpu", …
+/// "cpu", "cuda:0", "shared memory", "tensorflow:mklcpu", "host malloc", …
 std::string device_name(const Device& device);
 /// "CPU", "CUDA", … ; "unknown" for a number that PyTorch does not use yet.
 const char* backend_name(const Device& device);
-/// "pytorch", "tensorflow", "jax".
+/// "pytorch", "tensorflow", "jax", "host".
 const char* framework_name(const Device& device);
 
 /// A caching allocator whose own history was requested: one device of one process. If it was

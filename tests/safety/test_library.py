@@ -46,9 +46,9 @@ def test_it_runs_on_a_c_library_of_2018(library):
 
 def test_neither_it_nor_its_fellows_call_functions_that_abort(library):
     """Those that _FORTIFY_SOURCE puts in the places of memcpy() and the like. musl has none, so its programs would not start."""
-    folders = {library.parent, harness.ROOT / "build/src/driver_proxy", harness.ROOT / ".venv/lib"}
+    folders = {library.parent, harness.ROOT / "build/src/driver_proxy", harness.ROOT / "build/src/host_blocks", harness.ROOT / ".venv/lib"}
     fellows = [path for folder in folders for path in folder.glob("libgpumemprof_*.so")]
-    assert {f"libgpumemprof_{name}.so" for name in ("cuda", "hip", "level_zero")} <= {path.name for path in fellows}
+    assert {f"libgpumemprof_{name}.so" for name in ("cuda", "hip", "level_zero", "host")} <= {path.name for path in fellows}
     for one in {library, *fellows}:
         lines = harness.execute(["nm", "-D", "--undefined-only", one]).ok().stdout.decode().splitlines()
         names = [line.split()[-1].split("@")[0] for line in lines]

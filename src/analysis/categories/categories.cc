@@ -102,7 +102,8 @@ void Categories::end_work(uint32_t process_index) {
 /// first tensor does.
 const std::vector<uint32_t>& Categories::devices_of(uint32_t process_index) {
   for (; devices_listed_ < std::min(devices_.size(), tables_.devices.size()); ++devices_listed_) {
-    if (tables_.devices[devices_listed_].layer == Layer::kDriver) continue;
+    const Device& device = tables_.devices[devices_listed_];
+    if (device.layer == Layer::kDriver || is_host_blocks(device)) continue;
     const uint32_t of = tables_.devices[devices_listed_].process;
     if (of >= devices_of_.size()) devices_of_.resize(size_t{of} + 1);
     devices_of_[of].push_back(static_cast<uint32_t>(devices_listed_));

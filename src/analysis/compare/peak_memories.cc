@@ -17,6 +17,7 @@ constexpr size_t kMostLineText = 200;
 
 /// "cpu" for host memory of every framework; else the backend: "cuda".
 std::string device_kind(const Device& device) {
+  if (is_host_blocks(device)) return device_name(device);
   if (is_host_memory(device)) return "cpu";
   std::string kind = backend_name(device);
   for (char& c : kind) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));

@@ -29,7 +29,7 @@ std::map<uint32_t, const DeviceAnalysis*> main_memories(const Analysis& analysis
   for (const DeviceAnalysis& device : analysis.devices) {
     if (device.device >= tables.devices.size() || device.figures.peak_bytes == 0) continue;
     const Device& memory = tables.devices[device.device];
-    if (memory.layer == Layer::kDriver) continue;
+    if (memory.layer == Layer::kDriver || is_host_blocks(memory)) continue;
     const DeviceAnalysis*& best = out[memory.process];
     if (is_better(device, best)) best = &device;
   }

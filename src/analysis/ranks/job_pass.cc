@@ -25,7 +25,7 @@ void JobPass::meet(uint16_t device) {
     const Device& memory = tables_.devices[i];
     const bool is_of_rank =
         memory.process < tables_.processes.size() && tables_.processes[memory.process].rank;
-    if (!is_of_rank || memory.layer == Layer::kDriver) continue;
+    if (!is_of_rank || memory.layer == Layer::kDriver || is_host_blocks(memory)) continue;
     one.kind = is_host_memory(memory) ? kHost : kAccelerator;
   }
 }

@@ -15,6 +15,7 @@
 #include "probe/dynamic.h"
 #include "probe/framework.h"
 #include "probe/got.h"
+#include "probe/hooks/host/host.h"
 #include "probe/recorder.h"
 #include "probe/stream.h"
 
@@ -87,6 +88,7 @@ Init find_init() {
 /// Has the library of `init` call us. Again and again is fine.
 void enter_tables(Init init) {
   if (g_sandboxed) return;
+  leave_blocks_of(object_of(reinterpret_cast<const void*>(&on_memalign)));  // the calls of ours
   Replacement table[] = {{"free", reinterpret_cast<void*>(&on_free), 0},
                          {"posix_memalign", reinterpret_cast<void*>(&on_memalign), 0}};
   const auto* inside = reinterpret_cast<const void*>(init);

@@ -19,6 +19,7 @@
 #include "probe/counters.h"
 #include "probe/dynamic.h"
 #include "probe/framework.h"
+#include "probe/hooks/host/host.h"
 #include "probe/hooks/torch_autograd.h"
 #include "probe/hooks/torch_cuda.h"
 #include "probe/hot.h"
@@ -138,6 +139,8 @@ HOT void* gpumemprof_hook_alloc_cpu(size_t size) {
   if (__builtin_expect(!__atomic_load_n(&has_modes, __ATOMIC_RELAXED), 0)) {
     __atomic_store_n(&has_modes, true, __ATOMIC_RELAXED);
     prepare_torch_modes();
+    leave_blocks_of(object_of(g_alloc_cpu.find(
+        ALLOC_CPU, reinterpret_cast<void*>(&gpumemprof_hook_alloc_cpu))));
   }
   // It may throw: the exception passes through this frame, so nothing may be held here.
   void* p = g_alloc_cpu.get(ALLOC_CPU, reinterpret_cast<void*>(&gpumemprof_hook_alloc_cpu),

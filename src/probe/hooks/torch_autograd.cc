@@ -15,6 +15,7 @@
 
 #include "probe/class_name.h"
 #include "probe/dynamic.h"
+#include "probe/hooks/host/host.h"
 #include "probe/hot.h"
 #include "probe/modules.h"
 #include "probe/recorder.h"
@@ -229,6 +230,8 @@ void prepare_torch_modes() {
       find_real("_ZN3c1013InferenceMode10is_enabledEv", nullptr, "libc10"));
   g_grad_is_enabled =
       reinterpret_cast<bool (*)()>(find_real("_ZN3c108GradMode10is_enabledEv", nullptr, "libc10"));
+  // Its shared memory is reported by PyTorch itself.
+  if (const void* inside = find_next_number()) leave_file_maps_of(object_of(inside));
 }
 
 }  // namespace gpumemprof::probe

@@ -137,6 +137,24 @@ std::string loss_sentence(const Loss& loss) {
   return text + '.';
 }
 
+/// What the blocks of `run --host` leave out.
+static std::vector<std::string> host_block_sentences(const Tables& tables) {
+  std::vector<std::string> out;
+  for (const Device& device : tables.devices) {
+    if (!is_unseen_malloc(device)) continue;
+    std::string text = fmt::format(
+        "malloc is that of {}, whose blocks are not recorded: only maps (mmap) are.",
+        printable(device.name.substr(kUnseenMalloc.size())));
+    if (std::ranges::find(out, text) == out.end()) out.push_back(std::move(text));
+  }
+  if (std::ranges::any_of(tables.devices, is_host_blocks)) {
+    out.push_back(
+        "Host blocks and maps below 64 KiB are not recorded, and their sum is unknown. Maps count "
+        "as addresses: what of them is resident is not known.");
+  }
+  return out;
+}
+
 std::vector<std::string> caveats(const Analysis& analysis, const Tables& tables,
                                  std::string_view working_folder) {
   std::vector<std::string> out;
@@ -149,6 +167,7 @@ std::vector<std::string> caveats(const Analysis& analysis, const Tables& tables,
     for (std::string& text : snapshot_caveats(*device.snapshot, name))
       out.push_back(std::move(text));
   }
+  for (std::string& text : host_block_sentences(tables)) out.push_back(std::move(text));
   if (const DeviceAnalysis* device = main_device(analysis, tables)) {
     if (std::string text = held_bound_sentence(*device); !text.empty()) out.push_back(text);
   }

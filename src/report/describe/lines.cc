@@ -16,6 +16,7 @@ namespace {
 
 constexpr size_t kInnermostRows = 4;
 constexpr size_t kOtherDeviceLines = 20;
+constexpr size_t kMostHostSections = 3;  // the largest
 
 const char* moment_title(const DeviceAnalysis& device) {
   return is_moment(device) ? "What was live, by " : "What was live at the peak, by ";
@@ -180,12 +181,18 @@ std::vector<Section> other_device_sections(const Subject& subject, const DeviceA
   }
   std::ranges::stable_sort(others, std::ranges::greater(),
                            [](const DeviceAnalysis* device) { return device->figures.peak_bytes; });
-  others.resize(std::min(subject.options.other_devices, others.size()));
   std::vector<Section> out;
+  size_t folded = 0, of_host = 0;
   for (const DeviceAnalysis* device : others) {
+    // What `run --host` was asked for, everywhere; other devices where there is room.
+    const bool is_asked_for = is_host_blocks(device_at(subject.tables, device->device)) &&
+                              of_host < kMostHostSections;
+    if (!is_asked_for && folded == subject.options.other_devices) continue;
+    (is_asked_for ? of_host : folded) += 1;
     Section section{.title = peak_sentence(subject.analysis, subject.tables, *device),
-                    .is_folded = true};
-    section.add(lines_table(subject, *device, kOtherDeviceLines));
+                    .is_folded = !is_asked_for};
+    section.add(lines_table(subject, *device,
+                            is_asked_for ? subject.options.lines : kOtherDeviceLines));
     section.evidence = evidence_at_peak(*device);
     if (device->pool) {
       for (Part& part : pool_section(*device->pool).parts) section.parts.push_back(std::move(part));

@@ -1,5 +1,6 @@
 // TensorFlow: what stands in for its functions (functions.h).
 #include "probe/framework.h"
+#include "probe/hooks/host/host.h"
 #include "probe/hooks/tensorflow/events.h"
 #include "probe/hooks/tensorflow/functions.h"
 #include "probe/hooks/tensorflow/trial.h"
@@ -163,7 +164,11 @@ ALWAYS_INLINE void* aligned_malloc(const void* caller, FunctionIndex which, size
   ThreadState* t = &t_state;
   if (!is_ours(client) || is_inside(t->malloc_frame)) return allocate(size, alignment);
   t->malloc_frame = static_cast<const char*>(__builtin_frame_address(0));
-  void* p = allocate(size, alignment);
+  void* p;
+  {
+    FrameworkTakes its_own;
+    p = allocate(size, alignment);
+  }
   t->malloc_frame = nullptr;
   after_malloc(t, p, size, owner_of(client, caller, &t->tensor_caller));
   return p;

@@ -1,0 +1,109 @@
+"""A program under `run --host` behaves as without: same output, same exit, and its own allocator stays its own."""
+import os
+import subprocess
+
+import pytest
+
+import harness
+from host_programs import compiled, live, sizes
+
+PAGE = 4096
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory):
+    return compiled(tmp_path_factory.mktemp("hostile"), "host_hostile")
+
+
+def both(tmp_path, argv, **popen):
+    plain = harness.execute(argv, **popen)
+    recorded = harness.record(tmp_path / "r", argv, ["--host"], **popen)
+    assert (recorded.rc, recorded.stdout) == (plain.rc, plain.stdout), f"{recorded!r}\nis not\n{plain!r}"
+    harness.without_summary(recorded, plain)
+    return recorded
+
+
+def test_a_thousand_threads(tmp_path, hostile):
+    assert both(tmp_path, [hostile, "threads", "1000"], timeout=300).rc == 0
+    events = harness.events(tmp_path / "r")
+    made = sorted(s for s in sizes(events, "malloc") if s >= 70000 and s not in (123457,))
+    assert made == sorted(n for i in range(1000) for n in (70000 + i, 2 * (70000 + i)))
+    assert sizes(events, "anonymous maps") == [131072] * 1000
+    assert live(events, "malloc") == live(events, "anonymous maps") == []
+
+
+def test_a_signal_handler_that_maps(tmp_path, hostile):
+    assert both(tmp_path, [hostile, "signals"], timeout=300).rc == 0
+
+
+def test_forks_beside_a_thread_that_allocates(tmp_path, hostile):
+    assert both(tmp_path, [hostile, "forks"], timeout=300).rc == 0
+    events = harness.events(tmp_path / "r")
+    assert sizes(events, "malloc").count(88000) == 30
+    assert sizes(events, "malloc").count(66000) == 1, "a child repeats nothing of its parent's"
+
+
+def test_no_descriptor_is_open_between_two_events(tmp_path, hostile):
+    assert both(tmp_path, [hostile, "descriptors"]).stdout == b"0\n"
+
+
+def test_a_refused_block(tmp_path, hostile):
+    assert both(tmp_path, [hostile, "refused"]).stdout == b"1 1\n"
+    refused = [e for e in harness.events(tmp_path / "r") if e["action"] == "oom"]
+    assert [e["size_bytes"] for e in refused] == [(2**64 - 1) // 2]
+
+
+def test_a_killed_program_keeps_its_blocks(tmp_path, hostile):
+    assert both(tmp_path, [hostile, "killed"]).rc == 137
+    assert 777777 in live(harness.events(tmp_path / "r"), "malloc")
+
+
+def test_a_program_with_its_own_malloc(tmp_path):
+    """What an allocator maps, perhaps with its lock held, is left to it as well."""
+    program = compiled(tmp_path, "own_malloc", "-DMAIN")
+    done = both(tmp_path, [program])
+    assert done.stdout == b"1 1\n" and b"nothing recorded" in done.stderr
+
+
+def allocator_library(tmp_path):
+    library = tmp_path / "libown.so"
+    subprocess.run(["cc", "-O1", "-fno-builtin", "-w", "-shared", "-fPIC", harness.PROGRAMS / "own_malloc.c", "-o", library], check=True)
+    return library
+
+
+def test_a_preloaded_allocator_stays_first(tmp_path):
+    library = allocator_library(tmp_path)
+    program = compiled(tmp_path, "own_malloc", "-DMAIN", "-DWITHOUT_ALLOCATOR", library)
+    environment = {**os.environ, "LD_PRELOAD": str(library)}
+    assert both(tmp_path, [program], env=environment).stdout == b"1 1\n"
+    text = " ".join(harness.execute([harness.COMMAND, "analyze", tmp_path / "r"]).ok().stdout.decode().split())
+    assert "malloc is that of libown.so, whose blocks are not recorded" in text
+
+
+def test_a_linked_allocator_hands_out_the_blocks_that_are_recorded(tmp_path):
+    library = allocator_library(tmp_path)
+    program = compiled(tmp_path, "own_malloc", "-DMAIN", "-DWITHOUT_ALLOCATOR", library)
+    assert both(tmp_path, [program]).stdout == b"1 1\n"
+    events = harness.events(tmp_path / "r")
+    assert [s for s in sizes(events, "malloc") if s in (222222, 333333)] == [222222, 333333]
+    assert 64 << 20 not in sizes(events, "anonymous maps")
+    assert 444416 + PAGE - 1 & ~(PAGE - 1) in sizes(events, "anonymous maps")
+    assert 222222 not in live(events, "malloc") and 333333 not in live(events, "malloc")
+
+
+def test_the_library_needs_little_and_shows_malloc_and_mmap_alone():
+    library = harness.ROOT / ".venv/lib/libgpumemprof_host.so"
+    dynamic = harness.execute(["readelf", "-dW", library]).ok().stdout.decode()
+    needed = {line.split("[")[1].rstrip("]") for line in dynamic.splitlines() if "(NEEDED)" in line}
+    assert needed <= {"libc.so.6", "libdl.so.2", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}, needed
+    shown = harness.execute(["nm", "-D", "--defined-only", library]).ok().stdout.decode().splitlines()
+    assert {line.split()[-1].split("@")[0] for line in shown} == {
+        "malloc", "calloc", "realloc", "free", "posix_memalign", "aligned_alloc", "memalign", "mmap", "mmap64", "munmap", "mremap"}
+
+
+def test_where_the_library_is_missing_nothing_is_started(tmp_path):
+    probe = tmp_path / "libgpumemprof_probe.so"
+    probe.write_bytes((harness.ROOT / ".venv/lib/libgpumemprof_probe.so").read_bytes())
+    done = harness.record(tmp_path / "r", ["/bin/echo", "started"], ["--host"], env={**os.environ, "GPUMEMPROF_PROBE": str(probe)})
+    assert done.rc != 0 and b"started" not in done.stdout
+    assert b"libgpumemprof_host.so is not beside the probe" in done.stderr
