@@ -4,6 +4,7 @@ Imports PyTorch."""
 from __future__ import annotations
 
 import gc
+import os
 import time
 from collections import Counter
 from typing import Any
@@ -142,16 +143,32 @@ class _Look:
                     self.add_storage(kept, index)
 
 
+def _memory() -> dict[str, int] | None:
+    """Of this process now, before the look has made anything; None where glibc's malloc does not tell."""
+    figures = _marks.malloc_figures()
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            pages = int(file.read().split()[1])
+    except (OSError, ValueError, IndexError):
+        return None
+    if figures is None:
+        return None
+    resident = pages * os.sysconf("SC_PAGE_SIZE")
+    return {"resident_bytes": resident, "malloc_live_bytes": figures[0], "malloc_kept_bytes": figures[1]}
+
+
 def look(most_s: float, everywhere: bool = True) -> dict[str, Any]:
     """A look as docs/schemas/holders.schema.json has it; ends after about `most_s` seconds of work, and says so. To be called
     without the collector running. `everywhere`: at the libraries' names in any case."""
     taken = _Look(time.thread_time() + most_s, everywhere)
     time_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+    memory = _memory()
     with without_the_program():
         taken.take()
     return {
         "time_ns": time_ns,
         "why_incomplete": taken.why_incomplete,
+        "memory": memory,
         "holders": [holder.as_json() for holder in taken.holders],
         "storages": [[address, index] for address, index in taken.storages.items()],
     }
