@@ -9,6 +9,7 @@
 #include "analysis/driver/device_truth.h"
 #include "analysis/driver/device_use.h"
 #include "analysis/finding.h"
+#include "analysis/host/checkpoint_staging.h"
 #include "analysis/host/host_findings.h"
 #include "analysis/host/host_memories.h"
 #include "analysis/oom_message/pool_findings.h"
@@ -155,8 +156,10 @@ struct Beside {
     if (analysis->host) {
       for (Finding& finding : host_findings(*analysis->host, ends))
         analysis->findings.push_back(std::move(finding));
-      sort_findings(&analysis->findings);
     }
+    for (Finding& finding : checkpoint_staging(*analysis, tables))
+      analysis->findings.push_back(std::move(finding));
+    sort_findings(&analysis->findings);
     add_program_ends(std::move(ends), tables, analysis);
     // One rank of several may be all that there is.
     analysis->ranks =

@@ -1,4 +1,6 @@
 // The host's memory during the run: sums of processes and of the cgroup, by class.
+#include "report/describe/host.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -163,6 +165,17 @@ Section run_section(const Subject& subject, const HostRun& run) {
 }
 
 }  // namespace
+
+std::string host_sum_text(const HostMoment& moment) {
+  const HostIdentity sum = host_identity(moment);
+  if (!sum.resident.bytes || !sum.rest_bytes) return {};
+  const auto bytes = [](const HostTerm& term) {
+    return term.bytes ? format_bytes(*term.bytes) : std::string("unknown");
+  };
+  return fmt::format("resident {}: pinned {}, shared {}, files {}, the rest {}", bytes(sum.resident),
+                     bytes(sum.pinned), bytes(sum.shared), bytes(sum.file),
+                     host_signed(*sum.rest_bytes));
+}
 
 std::vector<Section> host_sections(const Subject& subject) {
   std::vector<Section> out;

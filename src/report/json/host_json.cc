@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/host/host_memories.h"
+#include "analysis/host/host_moment_json.h"
 #include "report/json/parts.h"
 
 namespace gpumemprof {
@@ -11,38 +12,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr size_t kMostProcesses = 256;
-
-void put(Json* out, const char* key, const HostTerm& term) {
-  (*out)[key] = or_null(term.bytes);
-  if (!term.bytes) (*out)["unknown"][key] = term.why;
-}
-
-Json moment_json(const HostMoment& moment) {
-  const HostIdentity sum = host_identity(moment);
-  Json out = {{"time_ns", moment.time_ns}, {"unknown", Json::object()}};
-  put(&out, "resident_bytes", sum.resident);
-  put(&out, "pinned_bytes", sum.pinned);
-  put(&out, "other_shared_bytes", sum.shared);
-  put(&out, "file_bytes", sum.file);
-  put(&out, "malloc_live_bytes", sum.malloc_live);
-  put(&out, "malloc_kept_bytes", sum.malloc_kept);
-  put(&out, "python_arenas_bytes", sum.python_arenas);
-  out["rest_bytes"] = or_null(sum.rest_bytes);
-  put(&out, "anonymous_bytes", moment.anonymous);
-  put(&out, "shared_bytes", moment.shared);
-  put(&out, "swapped_bytes", moment.swapped);
-  put(&out, "registered_bytes", moment.registered);
-  put(&out, "proportional_bytes", moment.proportional);
-  put(&out, "proportional_anonymous_bytes", moment.proportional_anonymous);
-  put(&out, "proportional_file_bytes", moment.proportional_file);
-  put(&out, "proportional_shared_bytes", moment.proportional_shared);
-  put(&out, "private_clean_bytes", moment.private_clean);
-  put(&out, "private_dirty_bytes", moment.private_dirty);
-  put(&out, "locked_bytes", moment.locked);
-  put(&out, "copied_file_bytes", moment.copied_file);
-  out["most_copied_file"] = text_or_null(moment.most_copied_file);
-  return out;
-}
 
 Json asked_json(const HostMoment& said) {
   return {{"time_ns", said.time_ns},
@@ -57,8 +26,8 @@ Json process_json(const HostProcess& process) {
   return {{"pid", process.pid},
           {"parent", process.parent != 0 ? Json(process.parent) : Json(nullptr)},
           {"program", text_or_null(process.program)},
-          {"highest", moment_json(process.highest)},
-          {"walked", process.walked ? moment_json(*process.walked) : Json(nullptr)},
+          {"highest", host_moment_json(process.highest)},
+          {"walked", process.walked ? host_moment_json(*process.walked) : Json(nullptr)},
           {"last_time_ns", process.last_time_ns},
           {"last_resident_bytes", process.last_resident_bytes},
           {"said", asked}};
@@ -70,18 +39,7 @@ Json sum_json(const std::optional<HostSum>& sum) {
 }
 
 Json cgroup_json(const std::optional<CgroupMoment>& moment) {
-  if (!moment) return nullptr;
-  Json out = {{"time_ns", moment->time_ns}, {"unknown", Json::object()}};
-  put(&out, "limit_bytes", moment->limit);
-  put(&out, "used_bytes", moment->used);
-  put(&out, "anonymous_bytes", moment->anonymous);
-  put(&out, "file_bytes", moment->file);
-  put(&out, "shared_bytes", moment->shared);
-  put(&out, "kernel_bytes", moment->kernel);
-  out["rest_bytes"] = or_null(rest_of(*moment));
-  put(&out, "reclaimable_bytes", moment->reclaimable);
-  put(&out, "swapped_bytes", moment->swapped);
-  return out;
+  return moment ? cgroup_moment_json(*moment) : Json(nullptr);
 }
 
 Json run_json(const HostRun& run) {
