@@ -12,7 +12,7 @@
 namespace gpumemprof {
 namespace {
 
-constexpr uint64_t kLeastStaged = 64 * kMiB, kLeastHolder = 64 * kKiB;
+constexpr uint64_t kLeastStaged = 64 * kMiB, kLeastHolder = 64 << 10;
 
 constexpr std::array<std::string_view, 6> kSavers = {
     "/torch/distributed/checkpoint/staging.py",
@@ -60,7 +60,7 @@ std::vector<Finding> checkpoint_staging(const Analysis& analysis, const Tables& 
         format_bytes(bytes), format_bytes(peak));
     found.fix =
         "save in parts or one rank of a node at a time, or have an asynchronous save reuse one "
-        "staging buffer (StorageWriter with cache_staged_state_dict)";
+        "staging buffer";
     found.bytes = bytes, found.device = device.device;
     found.evidence = {{"staged_bytes", bytes}, {"blocks", count}, {"peak_bytes", peak}};
     out.push_back(std::move(found));
