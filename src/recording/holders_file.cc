@@ -89,9 +89,11 @@ Status take_look(const Json& json, HoldersLook* out) {
   out->why_incomplete = text_field(json, "why_incomplete");
   if (const auto memory = json.find("memory"); memory != json.end()) {
     const auto resident = number_field(*memory, "resident_bytes");
+    const auto anonymous = number_field(*memory, "anonymous_bytes");
     const auto live = number_field(*memory, "malloc_live_bytes");
     const auto kept = number_field(*memory, "malloc_kept_bytes");
-    if (resident && live && kept) out->memory = MemoryAtLook{*resident, *live, *kept};
+    if (resident && anonymous && live && kept)
+      out->memory = MemoryAtLook{*resident, *anonymous, *live, *kept};
   }
   const auto holders = json.find("holders"), storages = json.find("storages");
   if (holders == json.end() || storages == json.end()) return bad("a look without holders");

@@ -31,7 +31,7 @@ struct TensorHolder {
 
 /// The process's memory as it was at a look: by the kernel, and by glibc's malloc.
 struct MemoryAtLook {
-  uint64_t resident_bytes = 0;
+  uint64_t resident_bytes = 0, anonymous_bytes = 0;
   uint64_t malloc_live_bytes = 0;  ///< blocks in use, with what malloc has mapped for large ones
   uint64_t malloc_kept_bytes = 0;  ///< free blocks that it has not given back
 };

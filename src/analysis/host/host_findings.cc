@@ -124,12 +124,21 @@ std::optional<Finding> page_cache(const HostRun& run) {
   return out;
 }
 
+/// What malloc has is all in memory, as far as the kernel's count allows: not where malloc_trim gave
+/// back the pages of free blocks.
+bool is_all_resident(const HostMoment& said) {
+  uint64_t both = 0;
+  return !__builtin_add_overflow(*said.malloc_live.bytes, *said.malloc_kept.bytes, &both) &&
+         both <= *said.anonymous.bytes;
+}
+
 /// Free memory that malloc kept from one look to the next: at one alone it may have been on its way.
 std::optional<Finding> retention(const HostProcess& process) {
   uint64_t most = 0;
   const HostMoment* at = nullptr;
   for (size_t i = 1; i < process.asked.size(); ++i) {
     const HostMoment &before = process.asked[i - 1], &after = process.asked[i];
+    if (!is_all_resident(before) || !is_all_resident(after)) continue;
     const uint64_t kept = std::min(*before.malloc_kept.bytes, *after.malloc_kept.bytes);
     if (kept > most) most = kept, at = &after;
   }

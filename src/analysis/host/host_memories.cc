@@ -109,7 +109,6 @@ class HostOfFile {
       out_.last_time_ns = samples_.looks.back().time_ns;
       out_.has_end = samples_.looks.back().cause == SampleCause::kEnd;
     }
-    if (cgroup_[kCgroupUsed]) out_.cgroup_last = last_cgroup_;
     for (auto& [pid, one] : alive_) finish(&one);
     std::ranges::stable_sort(out_.processes, std::greater{}, [](const HostProcess& one) {
       return one.highest.resident.bytes.value_or(0);
@@ -243,6 +242,7 @@ class HostOfFile {
         last_cgroup_.*kCgroupTerms[i].second = term(cgroup_[i], kNotTold);
       if (!out_.cgroup_highest || *used > *out_.cgroup_highest->used.bytes)
         out_.cgroup_highest = last_cgroup_;
+      if (all.resident.processes != 0) out_.cgroup_last = last_cgroup_;
     }
   }
 
@@ -302,6 +302,7 @@ void add_asked(const std::vector<ProcessHolders>& holders, HostRun* run) {
         HostMoment said;
         said.time_ns = look.time_ns;
         said.resident = HostTerm::of(look.memory->resident_bytes);
+        said.anonymous = HostTerm::of(look.memory->anonymous_bytes);
         said.malloc_live = HostTerm::of(look.memory->malloc_live_bytes);
         said.malloc_kept = HostTerm::of(look.memory->malloc_kept_bytes);
         process.asked.push_back(std::move(said));

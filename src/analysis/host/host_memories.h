@@ -53,7 +53,8 @@ struct HostRun {
   std::optional<HostSum> highest_proportional;
   /// The same of those that compile for torch.compile.
   std::optional<HostSum> compile_workers, compile_workers_proportional;
-  std::optional<CgroupMoment> cgroup_highest, cgroup_last;
+  std::optional<CgroupMoment> cgroup_highest;
+  std::optional<CgroupMoment> cgroup_last;  ///< at the last sample with a process of the run
   /// Since the run began; nothing where nobody counts.
   std::optional<uint64_t> limit_hits, kills;
   uint64_t last_time_ns = 0;

@@ -16,6 +16,7 @@ constexpr size_t kMostProcesses = 256;
 Json asked_json(const HostMoment& said) {
   return {{"time_ns", said.time_ns},
           {"resident_bytes", or_null(said.resident.bytes)},
+          {"anonymous_bytes", or_null(said.anonymous.bytes)},
           {"malloc_live_bytes", or_null(said.malloc_live.bytes)},
           {"malloc_kept_bytes", or_null(said.malloc_kept.bytes)}};
 }

@@ -4,7 +4,6 @@ Imports PyTorch."""
 from __future__ import annotations
 
 import gc
-import os
 import time
 from collections import Counter
 from typing import Any
@@ -146,15 +145,16 @@ class _Look:
 def _memory() -> dict[str, int] | None:
     """Of this process now, before the look has made anything; None where glibc's malloc does not tell."""
     figures = _marks.malloc_figures()
-    try:
-        with open("/proc/self/statm", encoding="ascii") as file:
-            pages = int(file.read().split()[1])
-    except (OSError, ValueError, IndexError):
-        return None
     if figures is None:
         return None
-    resident = pages * os.sysconf("SC_PAGE_SIZE")
-    return {"resident_bytes": resident, "malloc_live_bytes": figures[0], "malloc_kept_bytes": figures[1]}
+    try:
+        with open("/proc/self/status", encoding="utf-8", errors="replace") as file:
+            fields = dict(line.split(":", 1) for line in file if ":" in line)
+        resident, anonymous = (int(fields[name].split()[0]) << 10 for name in ("VmRSS", "RssAnon"))
+    except (OSError, ValueError, KeyError, IndexError):
+        return None
+    told = {"resident_bytes": resident, "anonymous_bytes": anonymous}
+    return told | {"malloc_live_bytes": figures[0], "malloc_kept_bytes": figures[1]}
 
 
 def look(most_s: float, everywhere: bool = True) -> dict[str, Any]:
