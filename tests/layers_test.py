@@ -48,6 +48,7 @@ FOLDERS = {
         "categories": set(),
         "pass": {"categories"},
         "driver": {"statistics"},
+        "host": {"pass", "driver", "results"},
         "results": {"statistics", "categories", "pass", "driver"},
         "leaks": {"statistics", "categories", "results"},
         "replay": {"statistics", "categories", "pass", "results"},
@@ -56,7 +57,7 @@ FOLDERS = {
         "advice": {"pass", "leaks", "results"},
         "compare": {"categories", "pass", "replay", "results"},
         "ranks": {"statistics", "categories", "pass", "results"},
-        "door": {"categories", "pass", "driver", "results", "leaks", "replay", "ranks", "series", "oom_message"},
+        "door": {"categories", "pass", "driver", "host", "results", "leaks", "replay", "ranks", "series", "oom_message"},
     },
     "report": {
         "results": set(),

@@ -28,6 +28,7 @@ namespace gpumemprof {
 class BlockKeeper;      // analysis/categories/block_keeper.h
 struct BfcPool;         // readers/bfc_pool.h
 struct DriverMemories;  // analysis/driver/driver_memories.h
+struct HostMemories;    // analysis/host/host_memories.h
 struct JobRanks;        // analysis/ranks/job_ranks.h
 struct JobSums;         // analysis/ranks/job_pass.h
 struct ProcessHolders;  // recording/holders_file.h
@@ -163,6 +164,8 @@ struct Analysis {
   std::shared_ptr<const DriverMemories> driver;
   /// What drivers and kernel said meanwhile; nothing where the recording has no samples of them.
   std::optional<DeviceUse> machine;
+  /// The host's memory meanwhile, by process and class; null where no samples tell of it.
+  std::shared_ptr<const HostMemories> host;
   ProgramEnds ends;
   std::shared_ptr<const JobSums> job_sums;  ///< of the ranks of a job, at the same time; may be null
   std::shared_ptr<const JobRanks> ranks;  ///< of a job, where the depth is kWhole; null: it is none

@@ -9,6 +9,9 @@
 #include "analysis/driver/device_truth.h"
 #include "analysis/driver/device_use.h"
 #include "analysis/finding.h"
+#include "analysis/host/checkpoint_staging.h"
+#include "analysis/host/host_findings.h"
+#include "analysis/host/host_memories.h"
 #include "analysis/oom_message/pool_findings.h"
 #include "analysis/pass/followed_pass.h"
 #include "analysis/ranks/find_ranks.h"
@@ -144,7 +147,19 @@ struct Beside {
       for (std::string& left_out : analysis->machine->left_out)
         problems.push_back(std::move(left_out));
     }
+    analysis->host = host_memories(samples, tables, analysis->driver.get(), &holders,
+                                   input.is_anonymous());
+    if (analysis->host) {
+      for (const std::string& left_out : analysis->host->left_out) problems.push_back(left_out);
+    }
     if (input.is_anonymous()) take_names_away(&ends);
+    if (analysis->host) {
+      for (Finding& finding : host_findings(*analysis->host, ends))
+        analysis->findings.push_back(std::move(finding));
+    }
+    for (Finding& finding : checkpoint_staging(*analysis, tables))
+      analysis->findings.push_back(std::move(finding));
+    sort_findings(&analysis->findings);
     add_program_ends(std::move(ends), tables, analysis);
     // One rank of several may be all that there is.
     analysis->ranks =

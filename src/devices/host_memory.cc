@@ -28,6 +28,7 @@ uint64_t droppable_cache(const std::string& stat, const std::string& key) {
 
 struct Names {
   const char *limit, *usage, *cache;
+  bool is_v1;
 };
 
 /// Where the hierarchy is that has our cgroup. `top` is what of it is mounted there.
@@ -63,8 +64,10 @@ void read_limit(const std::string& root, const Mount& mount, std::string path, c
   for (;;) {
     const std::string folder = root + mount.point + path;
     const auto limit = whole_number(read_proc_text(folder + '/' + names.limit));
+    const auto usage = whole_number(read_proc_text(folder + '/' + names.usage));
+    if (out->cgroup_folder.empty() && usage)
+      out->cgroup_folder = folder, out->cgroup_is_v1 = names.is_v1;
     if (limit && *limit < kNoLimit) {
-      const auto usage = whole_number(read_proc_text(folder + '/' + names.usage));
       const uint64_t cache = droppable_cache(read_proc_text(folder + "/memory.stat"), names.cache);
       const Quantity all = Quantity::of(*limit);
       const Quantity used = usage ? Quantity::of(*usage - std::min(*usage, cache))
@@ -72,6 +75,7 @@ void read_limit(const std::string& root, const Mount& mount, std::string path, c
       if (!out->limit || room_of(all, used) < room_of(out->limit, out->limit_used)) {
         out->limit = all, out->limit_used = used;
         out->limited_by = path.substr(path.rfind('/') + 1);
+        out->cgroup_folder = folder, out->cgroup_is_v1 = names.is_v1;
       }
     }
     if (path.empty()) return;
@@ -108,10 +112,10 @@ HostMemory read_host_memory(const std::string& root) {
   const std::string cgroups = read_proc_text(root + "/proc/self/cgroup");
   const std::string mounts = read_proc_text(root + "/proc/self/mountinfo");
   read_limit(root, mount_of(mounts, "cgroup2", "", "/sys/fs/cgroup"), own_cgroup(cgroups, ""),
-             {"memory.max", "memory.current", "inactive_file"}, &host);
+             {"memory.max", "memory.current", "inactive_file", false}, &host);
   read_limit(root, mount_of(mounts, "cgroup", ",memory,", "/sys/fs/cgroup/memory"),
              own_cgroup(cgroups, "memory"),
-             {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"}, &host);
+             {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file", true}, &host);
   if (!host.limit) {
     host.limit = Quantity::absent("no cgroup limits this process");
     host.limit_used = host.limit;

@@ -17,6 +17,9 @@ struct HostMemory {
   Quantity limit;
   Quantity limit_used;     ///< of that cgroup, without its page cache
   std::string limited_by;  ///< its folder's name
+  /// Where the kernel tells of that cgroup, or of our own where none limits us; empty: none counts.
+  std::string cgroup_folder;
+  bool cgroup_is_v1 = false;
 };
 
 /// The path of our cgroup in one hierarchy, by /proc/self/cgroup: the line "ID:CONTROLLERS:PATH"

@@ -21,4 +21,17 @@ struct ProcessMemory {
 /// process and is refused for those of other users.
 ProcessMemory read_process_memory(const std::string& proc, int pid, bool with_pss);
 
+/// What a walk through the page tables of a process tells, which takes the kernel milliseconds for
+/// a large one (smaps_rollup, smaps). Refused for processes of other users.
+struct ProcessPages {
+  /// PSS, and the same by class: their sum.
+  Quantity proportional, proportional_anonymous, proportional_file, proportional_shared;
+  Quantity private_clean, private_dirty;  ///< that this process alone has mapped
+  Quantity locked;                        ///< mlock, a part of the PSS
+  /// Of private mappings of files that hold no code, what the process wrote to: its own copies.
+  Quantity copied_file;
+  std::string most_copied;  ///< the file of which it has copied most; empty where it has none
+};
+ProcessPages read_process_pages(const std::string& proc, int pid);
+
 }  // namespace gpumemprof

@@ -13,6 +13,7 @@
 #include "devices/process_memory.h"
 #include "live/sampler.h"
 #include "picture/device_sums.h"
+#include "picture/host_moments.h"
 #include "picture/picture_follower.h"
 
 namespace gpumemprof {
@@ -240,8 +241,14 @@ void Camera::add_recording(Subject& subject, Picture* picture) {
   out.pid = subject.recording.id.pid, out.start_ticks = subject.recording.id.start_ticks;
   out.is_here = subject.is_here, out.host = subject.host, out.rank = subject.rank;
   out.command = subject.recording.command, out.folder = subject.recording.folder;
-  out.resident = subject.is_here ? read_process_memory(proc_, out.pid, false).resident
-                                 : Quantity::absent("its process is not visible from here");
+  ProcessMemory memory;
+  if (subject.is_here) memory = read_process_memory(proc_, out.pid, false);
+  const Quantity unseen = Quantity::absent("its process is not visible from here");
+  for (Quantity* one : {&memory.resident, &memory.anonymous, &memory.file, &memory.shared,
+                        &memory.swapped})
+    if (!subject.is_here) *one = unseen;
+  out.resident = memory.resident;
+  out.host_memory = host_moment(memory, static_cast<uint64_t>(picture->steady_ns));
   out.problem = subject.problem;
   if (!subject.follower) return;
   out.problem = "not read yet: reading takes longer than the interval";
@@ -269,6 +276,8 @@ void Camera::add_recording(Subject& subject, Picture* picture) {
   if (state->driver) {
     for (const DriverHost& host : state->driver->hosts)
       out.pinned_bytes += host.pinned_bytes, out.registered_bytes += host.registered_bytes;
+    out.host_memory.pinned = HostTerm::of(out.pinned_bytes);
+    out.host_memory.registered = HostTerm::of(out.registered_bytes);
   }
 }
 
@@ -356,6 +365,7 @@ Picture Camera::take(const SeeStacks& see) {
   picture.host = host_;
   picture.memory = read_host_memory(options_.root);
   picture.usable = usable_memory(picture.memory);
+  picture.cgroup = cgroup_moment(picture.memory, static_cast<uint64_t>(picture.steady_ns));
   if (picture.usable.used)
     remember(*picture.usable.used.bytes, options_.most_history, &used_history_);
   picture.used_history = used_history_;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "analysis/driver/driver_memories.h"
+#include "analysis/host/host_identity.h"
 #include "devices/host_memory.h"
 #include "live/recording_follower.h"
 #include "picture/accelerators.h"
@@ -52,6 +53,7 @@ struct PictureRecording {
   std::string host, command, folder;
   std::optional<int64_t> rank;  ///< RANK of its environment, where that can be read
   Quantity resident;
+  HostMoment host_memory;  ///< without what only a walk through its pages or malloc itself tells
   double age_seconds = 0;  ///< how long ago the recording was read for what follows
   uint64_t events = 0, lost_events = 0;
   bool exact = true;
@@ -83,6 +85,7 @@ struct Picture {
   std::string host;
   HostMemory memory;
   UsableMemory usable;
+  CgroupMoment cgroup;
   std::vector<uint64_t> used_history;  ///< of `usable`, oldest first
   PictureAccelerators accelerators;
   std::vector<PictureProcess> processes;  ///< that hold most, largest first

@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/driver/driver_moment_json.h"
+#include "analysis/host/host_moment_json.h"
 #include "picture/picture.h"
 
 namespace gpumemprof {
@@ -20,13 +21,14 @@ void put(Json* object, const char* key, const std::optional<double>& value, cons
   if (!value) (*object)["unknown"][key] = why;
 }
 
-Json memory_json(const HostMemory& memory) {
+Json memory_json(const HostMemory& memory, const CgroupMoment& cgroup) {
   Json out = Json::object();
   put(&out, "total_bytes", memory.total);
   put(&out, "available_bytes", memory.available);
   put(&out, "used_bytes", memory.used);
   put(&out, "cgroup_limit_bytes", memory.limit);
   put(&out, "cgroup_used_bytes", memory.limit_used);
+  out["cgroup"] = cgroup_moment_json(cgroup);
   return out;
 }
 
@@ -111,6 +113,7 @@ Json recording_json(const PictureRecording& recording, Commands commands) {
               {"folder", recording.folder},
               {"rank", recording.rank ? Json(*recording.rank) : Json(nullptr)}};
   put(&out, "resident_bytes", recording.resident);
+  out["host_memory"] = host_moment_json(recording.host_memory);
   out["age_seconds"] = recording.age_seconds;
   out["events"] = recording.events;
   out["lost_events"] = recording.lost_events;
@@ -130,7 +133,7 @@ std::string picture_json(const Picture& picture, Commands commands, int indent) 
   Json out = {{"schema", "gpumemprof.live/1"},
               {"time_ns", picture.time_ns},
               {"host", picture.host},
-              {"memory", memory_json(picture.memory)},
+              {"memory", memory_json(picture.memory, picture.cgroup)},
               {"accelerators", accelerators_json(picture.accelerators)},
               {"processes", Json::array()},
               {"recordings", Json::array()},

@@ -38,6 +38,9 @@ struct SampledValue {
   static SampledValue absent(std::string why) { return {SampledKind::kAbsent, 0, std::move(why)}; }
 };
 
+/// Why "accelerators" has no "devices" where none was asked.
+inline constexpr const char* kNoGpuDriver = "no process of this run loaded a GPU driver";
+
 /// The reason for a sample.
 enum class SampleCause : uint8_t { kPeriod = 0, kStart = 1, kOom = 2, kEnd = 3 };
 

@@ -88,6 +88,14 @@ Status take_look(const Json& json, HoldersLook* out) {
   if (!json.is_object()) return bad("a look is not an object");
   out->time_ns = number_in(json, "time_ns");
   out->why_incomplete = text_field(json, "why_incomplete");
+  if (const auto memory = json.find("memory"); memory != json.end()) {
+    const auto resident = number_field(*memory, "resident_bytes");
+    const auto anonymous = number_field(*memory, "anonymous_bytes");
+    const auto live = number_field(*memory, "malloc_live_bytes");
+    const auto kept = number_field(*memory, "malloc_kept_bytes");
+    if (resident && anonymous && live && kept)
+      out->memory = MemoryAtLook{*resident, *anonymous, *live, *kept};
+  }
   const auto holders = json.find("holders"), storages = json.find("storages");
   if (holders == json.end() || storages == json.end()) return bad("a look without holders");
   if (auto done = take_holders(*holders, out); !done) return done;

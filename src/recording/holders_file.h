@@ -5,6 +5,7 @@
 #include <absl/container/flat_hash_map.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,10 +29,18 @@ struct TensorHolder {
   std::vector<std::string> operations;  ///< of their graphs, the commonest first: "AddBackward0"
 };
 
+/// The process's memory as it was at a look: by the kernel, and by glibc's malloc.
+struct MemoryAtLook {
+  uint64_t resident_bytes = 0, anonymous_bytes = 0;
+  uint64_t malloc_live_bytes = 0;  ///< blocks in use, with what malloc has mapped for large ones
+  uint64_t malloc_kept_bytes = 0;  ///< free blocks that it has not given back
+};
+
 /// What a process held at one moment.
 struct HoldersLook {
   uint64_t time_ns = 0;        ///< CLOCK_MONOTONIC, as the events have it
   std::string why_incomplete;  ///< empty where every tensor was looked at
+  std::optional<MemoryAtLook> memory;
   std::vector<TensorHolder> holders;
   /// By the address at which a storage begins, an index of `holders`.
   absl::flat_hash_map<uint64_t, uint32_t> by_address;

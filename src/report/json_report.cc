@@ -14,6 +14,7 @@
 #include "report/json/driver_json.h"
 #include "report/json/ends_json.h"
 #include "report/json/findings_json.h"
+#include "report/json/host_json.h"
 #include "report/json/machine_json.h"
 #include "report/json/parts.h"
 #include "report/json/pool_json.h"
@@ -376,6 +377,7 @@ std::string json_report(const Analysis& analysis, const Tables& tables, int inde
       {"moments", moments_json(analysis, tables)},
       {"sums", sums},
       {"device_samples", analysis.machine ? machine_json(*analysis.machine) : Json(nullptr)},
+      {"host_memory", host_json(analysis)},
       {"ranks", ranks_json(analysis, tables)},
       {"processes", processes_json(analysis, tables)},
       {"threads", threads_json(analysis, tables)},

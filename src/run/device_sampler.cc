@@ -29,8 +29,9 @@ constexpr auto kDevicePeriod = milliseconds(1000);
 constexpr auto kOomLook = milliseconds(50);  // how late a refused request may be seen
 constexpr auto kLeastOomPause = milliseconds(100);
 constexpr auto kWaitForDriver = milliseconds(2000);
+// A walk through page tables holds a lock of the process's while the kernel looks at a part of them.
+constexpr int kWalkCostShare = 50;  // of the CPU time, as of the looks for processes: at most 2 %
 constexpr int kNice = 10;
-constexpr const char* kNotAsked = "no process of this run loaded a GPU driver";
 
 uint64_t clock_ns(clockid_t clock) {
   timespec now{};
@@ -77,18 +78,28 @@ struct DeviceSampler::Shared {
   std::thread thread;
 
   std::optional<SamplesWriter> writer;
+  uint64_t next_walk_ns = 0;
   std::optional<AcceleratorReader> reader;  // made when it is needed: it opens libraries
 
   void take(SampleCause cause) {
     TakenSample sample;
     sample.time_ns = clock_ns(CLOCK_MONOTONIC), sample.cause = cause;
-    add_host_values(options.devices.root, processes->get(), &sample);
+    add_host(&sample);
     if (!reader && processes->gpu_driver_seen()) reader.emplace(options.devices);
     if (reader)
       add_accelerator_values(reader->read(Depth::kEverything), &sample);
     else
-      add_no_accelerators(kNotAsked, &sample);
+      add_no_accelerators(kNoGpuDriver, &sample);
     if (auto done = writer->add(sample); !done) tell(done.error().message);
+  }
+  /// With a walk as often as it is cheap enough.
+  void add_host(TakenSample* sample) {
+    const bool walks = sample->time_ns >= next_walk_ns;
+    const uint64_t before_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    add_host_values(options.devices.root, processes->get(), walks ? Walk::kPages : Walk::kNo,
+                    sample);
+    const uint64_t cost_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - before_ns;
+    if (walks) next_walk_ns = sample->time_ns + cost_ns * kWalkCostShare;
   }
   void watch_files(RefusalWatch* refusals) const {
     for (const std::string& name : recorded_files(options.folder))

@@ -1,8 +1,11 @@
 #include "run/machine_sample.h"
 
+#include <algorithm>
 #include <set>
 
+#include "devices/cgroup_memory.h"
 #include "devices/host_memory.h"
+#include "devices/proc_text.h"
 #include "devices/process_memory.h"
 
 namespace gpumemprof {
@@ -89,24 +92,85 @@ void put_processes(const Accelerator& device, SampledDevice* out) {
   }
 }
 
+void put_cgroup(const CgroupMemory& cgroup, SampledDevice* out) {
+  out->put("cgroup_used_bytes", cgroup.usage);
+  out->put("cgroup_anonymous_bytes", cgroup.anonymous);
+  out->put("cgroup_file_bytes", cgroup.file);
+  out->put("cgroup_reclaimable_bytes", cgroup.reclaimable);
+  out->put("cgroup_shared_bytes", cgroup.shared);
+  out->put("cgroup_kernel_bytes", cgroup.kernel);
+  out->put("cgroup_swapped_bytes", cgroup.swapped);
+  out->put("cgroup_limit_hits", cgroup.limit_hits);
+  out->put("cgroup_kills", cgroup.kills);
+}
+
+void put_pages(const ProcessPages& pages, int64_t pid, SampledDevice* out) {
+  out->put("proportional_bytes", pages.proportional, pid);
+  out->put("proportional_anonymous_bytes", pages.proportional_anonymous, pid);
+  out->put("proportional_file_bytes", pages.proportional_file, pid);
+  out->put("proportional_shared_bytes", pages.proportional_shared, pid);
+  out->put("private_clean_bytes", pages.private_clean, pid);
+  out->put("private_dirty_bytes", pages.private_dirty, pid);
+  out->put("locked_bytes", pages.locked, pid);
+  out->put("copied_file_bytes", pages.copied_file, pid);
+  if (!pages.most_copied.empty())
+    out->put("most_copied_file", SampledValue::of_text(pages.most_copied), pid);
+}
+
+/// The last three parts: "_inductor/compile_worker/__main__.py".
+std::string_view end_of_path(std::string_view path) {
+  size_t at = path.size();
+  for (int parts = 0; parts < 3 && at != 0 && at != path.npos; ++parts)
+    at = path.rfind('/', at - 1);
+  return at == path.npos || at == 0 ? path : path.substr(at + 1);
+}
+
 }  // namespace
 
-void add_host_values(const std::string& root, const std::vector<ProcessId>& processes,
+std::string program_of(std::string_view command) {
+  std::string out;
+  bool takes_next = false;
+  for (size_t at = 0; at < command.size();) {
+    const size_t end = std::min(command.find(' ', at), command.size());
+    const std::string_view word = command.substr(at, end - at);
+    at = end + 1;
+    if (out.empty()) {
+      out = word.substr(word.rfind('/') + 1);
+    } else if (word == "-c") {
+      return out + " -c";
+    } else if (word == "-m") {
+      out += " -m", takes_next = true;
+    } else if (takes_next || (!word.empty() && word[0] != '-')) {
+      return out + ' ' + std::string(end_of_path(word));
+    }
+  }
+  return out;
+}
+
+void add_host_values(const std::string& root, const std::vector<ProcessId>& processes, Walk walk,
                      TakenSample* out) {
   SampledDevice host(kKernel, kHost, out);
   const HostMemory memory = read_host_memory(root);
   host.put("total_bytes", memory.total), host.put("available_bytes", memory.available);
   host.put("limit_bytes", memory.limit), host.put("limit_used_bytes", memory.limit_used);
+  put_cgroup(read_cgroup_memory(memory), &host);
+  const std::string proc = root + "/proc";
   uint64_t alive = 0;
   for (const ProcessId& id : processes) {
     if (alive >= kMostSampledProcesses) break;
-    const ProcessMemory of = read_process_memory(root + "/proc", id.pid, false);
+    const ProcessMemory of = read_process_memory(proc, id.pid, false);
     if (!of.exists) continue;
     ++alive;
     host.put("resident_bytes", of.resident, id.pid);
     host.put("peak_resident_bytes", of.peak_resident, id.pid);
+    host.put("anonymous_bytes", of.anonymous, id.pid);
+    host.put("file_bytes", of.file, id.pid);
     host.put("shared_bytes", of.shared, id.pid);
     host.put("swapped_bytes", of.swapped, id.pid);
+    if (const auto stat = parse_stat(read_proc_text(proc + '/' + std::to_string(id.pid) + "/stat")))
+      host.put("parent", SampledValue::of(static_cast<uint64_t>(stat->parent)), id.pid);
+    host.put("program", SampledValue::of_text(program_of(command_line(proc, id.pid))), id.pid);
+    if (walk == Walk::kPages) put_pages(read_process_pages(proc, id.pid), id.pid, &host);
   }
   host.put("processes", SampledValue::of(processes.size()));
 }

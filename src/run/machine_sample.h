@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "devices/accelerators.h"
@@ -14,9 +15,17 @@ namespace gpumemprof {
 /// More processes than these are counted and not sampled one by one.
 inline constexpr size_t kMostSampledProcesses = 64;
 
+/// Whether the kernel walks through the page tables of each process, which takes it milliseconds for
+/// a large one, or says what it counts anyway.
+enum class Walk { kNo, kPages };
+
 /// The memory of the machine, of our cgroup, and of each process of the run. `root` stands for "/".
-void add_host_values(const std::string& root, const std::vector<ProcessId>& processes,
+void add_host_values(const std::string& root, const std::vector<ProcessId>& processes, Walk walk,
                      TakenSample* out);
+
+/// "python train.py" of a command line: the program and its script or module. Arguments may be
+/// secrets.
+std::string program_of(std::string_view command);
 
 /// All that the drivers told, each field a value or absent with the reason.
 void add_accelerator_values(const Accelerators& told, TakenSample* out);

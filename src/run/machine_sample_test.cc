@@ -96,7 +96,7 @@ TEST_F(MachineSample, OfALostDeviceEveryFieldSaysWhy) {
 
 TEST_F(MachineSample, HasTheHostAndTheProcessesOfTheRun) {
   put_process(41, "Name: a\nVmHWM: 90 kB\nVmSize: 1 kB\nRssShmem: 3 kB\nVmSwap: 2 kB\n", 10);
-  add_host_values(root_, {{41, 777}, {42, 777}}, &sample_);
+  add_host_values(root_, {{41, 777}, {42, 777}}, Walk::kNo, &sample_);
   const uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   const auto said = [&](const char* field, int64_t pid = 0) {
     return value("/proc", "host", field, pid);

@@ -207,6 +207,9 @@ std::string meta_json(const RunMeta& meta) {
     json["exit"] = exit_json(meta.wait_status);
     if (meta.kernel_kills.count) json["kernel_kills"] = kills_json(meta.kernel_kills);
   }
+  for (const ShmFile& file : meta.left_in_shm)
+    json["left_in_shm"].push_back(
+        {{"name", file.name}, {"size_bytes", file.bytes}, {"own", file.is_own}});
   if (!meta.exits.empty()) json["exits"] = Json::array();
   for (const ProcessExitStatus& one : meta.exits) {
     json["exits"].push_back({{"pid", one.pid},

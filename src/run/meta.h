@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "recording/unrecorded.h"
 #include "run/process_exits.h"
+#include "run/shm_files.h"
 
 namespace gpumemprof {
 
@@ -54,6 +55,7 @@ struct RunMeta {
   int64_t end_unix_ns = 0;
   int wait_status = 0;  ///< as waitpid gives it
   KernelKills kernel_kills;
+  std::vector<ShmFile> left_in_shm;  ///< made while the program ran, and used by nobody
   std::vector<NotRecorded> not_recorded;
   std::vector<ProcessExitStatus> exits;  ///< of recorded processes that others started
 };

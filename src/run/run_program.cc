@@ -23,6 +23,7 @@
 #include "run/preload.h"
 #include "run/program.h"
 #include "run/sharing.h"
+#include "run/shm_files.h"
 #include "run/watcher.h"
 
 namespace gpumemprof {
@@ -251,6 +252,19 @@ std::vector<std::string> recorded_by_this_run(const Plan& plan) {
   return files;
 }
 
+/// Of processes that `run` knows: the program, and those that have a file, by its name
+/// (HOST.PID.TICKS.gmp).
+std::vector<int> known_pids(const Plan& plan) {
+  std::vector<int> pids = {plan.meta.pid};
+  for (const std::string& name : recorded_files(plan.folder)) {
+    for (size_t at = name.find('.'); at != name.npos; at = name.find('.', at + 1)) {
+      const auto pid = whole_number(name.substr(at + 1, name.find('.', at + 1) - at - 1));
+      if (pid && *pid <= INT32_MAX) pids.push_back(static_cast<int>(*pid));
+    }
+  }
+  return pids;
+}
+
 KernelKills kills_now(OomKills* kills) {
   if (!kills->all()) return {};
   KernelKills out = {.count = kills->new_kills(), .is_of_cgroup = kills->is_of_cgroup()};
@@ -263,6 +277,7 @@ KernelKills kills_now(OomKills* kills) {
 Status run_and_watch(Plan* plan, FolderSealer* sealer, RunOutcome* outcome) {
   SignalScope signals;
   OomKills kills;
+  const std::vector<ShmFile> shm_before = shm_files();
   auto pid = launch(plan->program.path, plan->meta.command, plan->environment, signals);
   if (!pid) {
     unlink(plan->meta_file->path().c_str());
@@ -292,6 +307,7 @@ Status run_and_watch(Plan* plan, FolderSealer* sealer, RunOutcome* outcome) {
   plan->meta.end_unix_ns = now_unix_ns();
   plan->meta.wait_status = outcome->wait_status;
   plan->meta.kernel_kills = outcome->kernel_kills = kills_now(&kills);
+  plan->meta.left_in_shm = left_in_shm(shm_before, known_pids(*plan));
   plan->meta.exits = watcher.exits();
   outcome->not_recorded = watcher.not_recorded();
   if (plan->arena) take_from_arena(plan->arena.get(), outcome);

@@ -91,6 +91,28 @@ void add_recordings(const Picture& picture, MetricCollector* out) {
   out->family("gpumemprof_process_resident_bytes", "gauge", "bytes",
               "Resident memory (RSS) of a recorded process.");
   for (const PictureRecording& one : all) out->sample(labels_of(one), one.resident);
+  out->family("gpumemprof_process_host_bytes", "gauge", "bytes",
+              "Resident memory of a recorded process by class: pinned by the driver, other shared "
+              "memory, pages of files, the rest. Their sum is the resident memory.");
+  for (const PictureRecording& one : all) {
+    const HostIdentity sum = host_identity(one.host_memory);
+    const auto put = [&](const char* of, double bytes) {
+      MetricLabels labels = labels_of(one);
+      labels.emplace_back("class", of);
+      out->sample(std::move(labels), bytes);
+    };
+    for (const auto& [of, term] : {std::pair("pinned", &sum.pinned),
+                                   std::pair("shared", &sum.shared), std::pair("file", &sum.file)})
+      if (term->bytes) put(of, static_cast<double>(*term->bytes));
+    if (sum.rest_bytes) put("rest", static_cast<double>(*sum.rest_bytes));
+  }
+  out->family("gpumemprof_cgroup_bytes", "gauge", "bytes",
+              "What the cgroup with the least room is charged for, by class.");
+  for (const auto& [of, term] :
+       {std::pair("anonymous", &picture.cgroup.anonymous), std::pair("file", &picture.cgroup.file),
+        std::pair("shared", &picture.cgroup.shared), std::pair("kernel", &picture.cgroup.kernel)}) {
+    if (term->bytes) out->sample({{"class", of}}, *term->bytes);
+  }
   out->family("gpumemprof_recording_events", "counter", "", "Events of the recording.");
   for (const PictureRecording& one : all) {
     if (one.problem.empty()) out->sample(labels_of(one), one.events);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/size.h"
+#include "report/describe/host.h"
 #include "top/tables.h"
 
 namespace gpumemprof {
@@ -189,6 +190,8 @@ void draw_overview(const TopState& state, int y, int end, Screen* screen) {
   const int last = state.picture.alerts.empty() ? end : end - 1;
   if (const std::string kinds = category_text(row.device->categories); !kinds.empty() && y < last)
     screen->put(0, y++, kinds, Style::kBold);
+  if (const std::string host = host_sum_text(row.recording->host_memory); !host.empty() && y < last)
+    screen->put(0, y++, host, Style::kBold);
   for (const FollowedHolder& holder : row.device->holders) {
     if (y >= last) break;
     screen->put(0, y++, holder_text(holder, columns, screen->width()));

@@ -10,6 +10,7 @@
 #include "native/marks/calls.h"
 #include "native/marks/dying.h"
 #include "native/marks/frames.h"
+#include "native/marks/malloc_figures.h"
 #include "native/marks/names.h"
 #include "native/marks/optimizers.h"
 #include "native/marks/tensors.h"
@@ -217,6 +218,7 @@ PyMethodDef g_methods[] = {
     {"variables", variables_of, METH_O, nullptr},
     {"watch_uncaught", watch, METH_O, nullptr},
     {"forked", forked, METH_NOARGS, nullptr},
+    {"malloc_figures", malloc_figures, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 

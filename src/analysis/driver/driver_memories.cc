@@ -292,6 +292,8 @@ void DriverGatherer::host_changed(const Memory& memory, uint64_t bytes) {
   uint64_t& peak = is_pinned ? host.pinned_peak_bytes : host.registered_peak_bytes;
   now += bytes;
   peak = std::max(peak, now);
+  if (host.steps.size() == kMostHostSteps) return void(host.has_more_steps = true);
+  host.steps.push_back({time_ns_, host.pinned_bytes, host.registered_bytes});
 }
 
 void DriverGatherer::seed(const LiveState& state, const Tables& tables) {

@@ -147,7 +147,14 @@ struct DriverHost {
   uint32_t process = 0;
   uint64_t pinned_bytes = 0, pinned_peak_bytes = 0;
   uint64_t registered_bytes = 0, registered_peak_bytes = 0;
+  /// From this time on. Of the first changes; `has_more_steps` where there were more.
+  struct Step {
+    uint64_t time_ns = 0, pinned_bytes = 0, registered_bytes = 0;
+  };
+  std::vector<Step> steps;
+  bool has_more_steps = false;
 };
+inline constexpr size_t kMostHostSteps = 65'536;
 
 struct DriverMemories {
   std::vector<DriverDevice> devices;

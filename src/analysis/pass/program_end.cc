@@ -74,7 +74,17 @@ std::optional<ProgramEnd> run_of(const Json& meta) {
     }
   }
   end.pid = static_cast<int64_t>(number_field(meta, "pid").value_or(0));
+  end.run_pid = number_field(meta, "run_pid").value_or(0);
   end.host = text_field(meta, "host");
+  if (const Json* left = list_field(meta, "left_in_shm")) {
+    for (size_t i = 0; i < std::min(left->size(), kMostFiles); ++i) {
+      const Json& one = (*left)[i];
+      const Json* is_own = field_of(one, "own");
+      end.left_in_shm.push_back({.name = text_field(one, "name"),
+                                 .bytes = number_field(one, "size_bytes").value_or(0),
+                                 .is_own = is_own && is_own->is_boolean() && is_own->get<bool>()});
+    }
+  }
   take_exits(meta, &end);
   auto exit = meta.find("exit");
   if (exit == meta.end()) return end;
@@ -133,7 +143,10 @@ bool was_killed_by_the_kernel(const ProgramEnd& run) {
 }
 
 void take_names_away(ProgramEnds* ends) {
-  for (ProgramEnd& run : ends->runs) run.command.clear(), run.host.clear();
+  for (ProgramEnd& run : ends->runs) {
+    run.command.clear(), run.host.clear();
+    for (LeftFile& file : run.left_in_shm) file.name.clear();
+  }
   for (RefusedRequest& refused : ends->refused) {
     refused.process.host.clear();
     refused.folder.clear(), refused.message.clear(), refused.stack.clear();

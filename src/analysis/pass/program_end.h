@@ -75,6 +75,13 @@ struct ProcessExit {
   std::string signal;
 };
 
+/// A file in /dev/shm that was not there before the run.
+struct LeftFile {
+  std::string name;
+  uint64_t bytes = 0;
+  bool is_own = false;  ///< its name has the PID of a process of the run
+};
+
 /// One run. A program that is running, or whose `run` was killed, has neither code nor signal.
 struct ProgramEnd {
   std::string command, host;
@@ -87,6 +94,8 @@ struct ProgramEnd {
   std::optional<uint64_t> kernel_kills;
   bool kills_are_of_cgroup = false;
   std::optional<uint64_t> memory_limit_bytes;  ///< of that cgroup
+  uint64_t run_pid = 0;               ///< of `run` itself
+  std::vector<LeftFile> left_in_shm;  ///< that nobody has open
 };
 
 /// SIGKILL ended it, and the kernel killed for want of memory in its cgroup meanwhile.

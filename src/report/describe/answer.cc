@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "analysis/host/host_findings.h"
 #include "analysis/leaks/leak_names.h"
 #include "analysis/replay/told_refusals.h"
 #include "base/duration.h"
@@ -183,6 +184,7 @@ namespace {
 
 /// "cpu"; of one rank among others "rank 1, cpu".
 std::string place_of(const Finding& finding, const Tables& tables) {
+  if (finding.device == kOfTheHost) return "host";
   const Device& device = device_at(tables, finding.device);
   const std::optional<uint32_t> rank = process_at(tables, device.process).rank;
   if (tables.processes.size() < 2 || !rank) return device_name(device);
@@ -260,6 +262,7 @@ Document describe_analysis(const Analysis& analysis, const Tables& tables,
   }
   for (Section& section : other_device_sections(subject, device)) out.add(std::move(section));
   for (Section& section : driver_sections(subject)) out.add(std::move(section));
+  for (Section& section : host_sections(subject)) out.add(std::move(section));
   out.add(devices_section(subject));
   out.add(machine_section(subject));
   out.add(processes_section(subject));

@@ -70,6 +70,8 @@ Section pool_section(const BfcPool& pool);
 /// One for each device and host with driver samples.
 std::vector<Section> driver_sections(const Subject& subject);
 Section machine_section(const Subject& subject);
+/// One for each `run` whose samples tell of the host's memory.
+std::vector<Section> host_sections(const Subject& subject);
 /// Of a job's ranks, side by side.
 Section ranks_section(const Subject& subject);
 Section devices_section(const Subject& subject);

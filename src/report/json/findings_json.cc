@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/host/host_findings.h"
 #include "report/json/parts.h"
 #include "report/words.h"
 
@@ -26,7 +27,8 @@ Json findings_json(const Analysis& analysis, const Tables& tables) {
     one["title"] = finding.title;
     one["bytes"] = or_null(finding.bytes);
     one["confidence"] = finding.confidence;
-    one["device"] = device_name(device_at(tables, finding.device));
+    one["device"] = finding.device == kOfTheHost ? "host"
+                                                 : device_name(device_at(tables, finding.device));
     one["evidence"] = evidence;
     one["stack"] = stack;
     for (const FindingLine& line : finding.lines) {

@@ -38,6 +38,15 @@ export interface DriverMoment {
   unexplained_bytes: number | null;
   unknown: Record<string, string>;
 }
+/** A process's host memory by class: docs/host.md. */
+export interface HostMoment {
+  resident_bytes: number | null;
+  pinned_bytes: number | null;
+  other_shared_bytes: number | null;
+  file_bytes: number | null;
+  rest_bytes: number | null;
+  unknown: Record<string, string>;
+}
 export interface LiveRecording {
   pid: number;
   host: string;
@@ -49,6 +58,7 @@ export interface LiveRecording {
   exact: boolean;
   problem: string | null;
   devices: LiveDevice[];
+  host_memory?: HostMoment;
   driver: { devices: { device: string; accelerator: string | null; now: DriverMoment }[] } | null;
   unknown?: Unknown;
 }

@@ -1,7 +1,7 @@
 // The recordings that run on this machine now, from the server's stream: every process with its devices, largest first.
 import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import type { DriverMoment, HeldLine, LiveDevice, LiveRecording, Memory, Picture } from "../data/picture.ts";
+import type { DriverMoment, HostMoment, HeldLine, LiveDevice, LiveRecording, Memory, Picture } from "../data/picture.ts";
 import * as format from "../format.ts";
 import { toggle_theme } from "../keys.tsx";
 import { Curves } from "./chart.tsx";
@@ -148,16 +148,27 @@ function terms(now: DriverMoment): [number, string, number | null, string?][] {
   else out.push([2, "unexplained", now.unexplained_bytes, why("unexplained")]);
   return out;
 }
+/** The terms of the process's host memory, as `analyze` names them. */
+function host_terms(now: HostMoment): [number, string, number | null, string?][] {
+  const why = (term: string) => now.unknown[term] ?? "nothing reports it";
+  return [
+    [0, "resident (RSS)", now.resident_bytes, why("resident_bytes")],
+    [1, "pinned by the GPU's driver", now.pinned_bytes, why("pinned_bytes")],
+    [1, "other shared memory", now.other_shared_bytes, why("other_shared_bytes")],
+    [1, "pages of files", now.file_bytes, why("file_bytes")],
+    [1, "malloc, Python's arenas and the rest", now.rest_bytes, why("resident_bytes")],
+  ];
+}
 /** Terms that may be negative are shown with their sign. */
-const SIGNED = new Set(["no known process", "outside its allocator", "other processes or unexplained", "unexplained"]);
-function Sum({ name, now }: { name: string; now: DriverMoment }) {
+const SIGNED = new Set(["no known process", "outside its allocator", "other processes or unexplained", "unexplained", "malloc, Python's arenas and the rest"]);
+function Sum({ name, label, of }: { name: string; label: string; of: [number, string, number | null, string?][] }) {
   return (
     <details class="fold">
-      <summary>{format.plain(name, 80)}: {format.bytes(now.device_used_bytes)} in use, by owner</summary>
-      <div class="tablebox" tabIndex={0} role="region" aria-label="Device memory by owner">
+      <summary>{format.plain(name, 120)}</summary>
+      <div class="tablebox" tabIndex={0} role="region" aria-label={label}>
         <table class="data">
           <tbody>
-            {terms(now).map(([depth, text, bytes, why]) => (
+            {of.map(([depth, text, bytes, why]) => (
               <tr key={text}>
                 <td class="wide" style={{ paddingLeft: `${10 + 16 * depth}px` }}>{format.plain(text, 80)}{bytes === null ? <span class="dim"> ({format.plain(why)})</span> : null}</td>
                 <td class="right" title={format.exact(bytes)}>{bytes !== null && SIGNED.has(text) ? format.signed(bytes) : format.bytes(bytes)}</td>
@@ -181,7 +192,8 @@ function Recording({ recording }: { recording: LiveRecording }) {
       {recording.problem !== null ? <p class="warning">{format.plain(recording.problem)}</p> : null}
       {recording.exact ? null : <p class="warning">not exact: {format.plain(recording.unknown?.exact)}</p>}
       {recording.devices.map((device) => <Device key={device.device} recording={recording} device={device} />)}
-      {(recording.driver?.devices ?? []).map((one) => <Sum key={one.device} name={one.accelerator ? `${one.device} is ${one.accelerator}` : one.device} now={one.now} />)}
+      {(recording.driver?.devices ?? []).map((one) => <Sum key={one.device} name={`${one.accelerator ? `${one.device} is ${one.accelerator}` : one.device}: ${format.bytes(one.now.device_used_bytes)} in use, by owner`} label="Device memory by owner" of={terms(one.now)} />)}
+      {recording.host_memory?.resident_bytes != null ? <Sum name={`Host memory: ${format.bytes(recording.host_memory.resident_bytes)} resident, by class`} label="Host memory by class" of={host_terms(recording.host_memory)} /> : null}
     </article>
   );
 }

@@ -142,16 +142,33 @@ class _Look:
                     self.add_storage(kept, index)
 
 
+def _memory() -> dict[str, int] | None:
+    """Of this process now, before the look has made anything; None where glibc's malloc does not tell."""
+    figures = _marks.malloc_figures()
+    if figures is None:
+        return None
+    try:
+        with open("/proc/self/status", encoding="utf-8", errors="replace") as file:
+            fields = dict(line.split(":", 1) for line in file if ":" in line)
+        resident, anonymous = (int(fields[name].split()[0]) << 10 for name in ("VmRSS", "RssAnon"))
+    except (OSError, ValueError, KeyError, IndexError):
+        return None
+    told = {"resident_bytes": resident, "anonymous_bytes": anonymous}
+    return told | {"malloc_live_bytes": figures[0], "malloc_kept_bytes": figures[1]}
+
+
 def look(most_s: float, everywhere: bool = True) -> dict[str, Any]:
     """A look as docs/schemas/holders.schema.json has it; ends after about `most_s` seconds of work, and says so. To be called
     without the collector running. `everywhere`: at the libraries' names in any case."""
     taken = _Look(time.thread_time() + most_s, everywhere)
     time_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+    memory = _memory()
     with without_the_program():
         taken.take()
     return {
         "time_ns": time_ns,
         "why_incomplete": taken.why_incomplete,
+        "memory": memory,
         "holders": [holder.as_json() for holder in taken.holders],
         "storages": [[address, index] for address, index in taken.storages.items()],
     }

@@ -1,0 +1,13 @@
+// What glibc's malloc says of itself.
+#pragma once
+
+#include <Python.h>
+
+namespace gpumemprof::python {
+
+/// malloc_figures(): (bytes in use, bytes free and kept), or None where this malloc does not tell,
+/// as before glibc 2.33. Takes malloc's locks, one after the other, as malloc() does: never from a
+/// signal's handler. Small free blocks that threads keep for themselves count as in use.
+PyObject* malloc_figures(PyObject*, PyObject*);
+
+}  // namespace gpumemprof::python

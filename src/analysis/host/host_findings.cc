@@ -1,0 +1,269 @@
+#include "analysis/host/host_findings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "analysis/host/copies_of_workers.h"
+#include "base/size.h"
+
+namespace gpumemprof {
+namespace {
+
+constexpr uint64_t kLeastToTell = 64 * kMiB;
+
+/// "python train.py (pid 41)"
+std::string who(const HostProcess& process) {
+  const std::string name = process.program.empty() ? "a process" : process.program;
+  return fmt::format("{} (pid {})", name, process.pid);
+}
+
+Finding of_host(const char* kind, Severity severity, std::string title, std::string fix) {
+  Finding out;
+  out.kind = kind, out.severity = severity, out.title = std::move(title);
+  out.fix = std::move(fix), out.device = kOfTheHost;
+  return out;
+}
+
+void put(const char* name, const HostTerm& term, Finding* out) {
+  if (term.bytes) out->evidence.emplace_back(name, *term.bytes);
+}
+
+/// Of the process that had most at the run's last sample, the classes at its highest.
+const HostProcess* largest_at_end(const HostRun& run) {
+  const HostProcess* out = nullptr;
+  for (const HostProcess& one : run.processes) {
+    if (one.last_time_ns == run.last_sample_with_processes_ns &&
+        (!out || one.last_resident_bytes > out->last_resident_bytes))
+      out = &one;
+  }
+  return out;
+}
+
+const char* largest_class(const HostMoment& moment) {
+  const uint64_t anonymous = moment.anonymous.bytes.value_or(0);
+  const uint64_t file = moment.file.bytes.value_or(0), shared = moment.shared.bytes.value_or(0);
+  if (std::max({anonymous, file, shared}) == 0) return "";
+  if (anonymous >= file && anonymous >= shared) return "anonymous";
+  return shared >= file ? "shared" : "file pages";
+}
+
+/// What of the cgroup the kernel could not drop.
+std::optional<uint64_t> kept_by_cgroup(const CgroupMoment& moment) {
+  if (!moment.used.bytes || !moment.reclaimable.bytes) return std::nullopt;
+  return *moment.used.bytes - std::min(*moment.used.bytes, *moment.reclaimable.bytes);
+}
+
+std::optional<Finding> killed(const HostRun& run, const ProgramEnd& end) {
+  const bool is_program = was_killed_by_the_kernel(end);
+  const bool is_other = !is_program && end.kills_are_of_cgroup && end.kernel_kills.value_or(0) != 0;
+  const bool is_told = end.exit_code || !end.signal.empty();
+  // Neither the program nor `run` has an end, and the cgroup was full: both were killed.
+  const auto kept = run.cgroup_last ? kept_by_cgroup(*run.cgroup_last) : std::nullopt;
+  const auto limit = run.cgroup_last ? run.cgroup_last->limit.bytes : std::nullopt;
+  const bool is_run = !is_told && !run.has_end && run.is_over && kept && limit &&
+                      *kept >= *limit - *limit / 10;
+  if (!is_program && !is_other && !is_run) return std::nullopt;
+  std::string title =
+      is_program ? "the kernel's OOM killer ended the program"
+      : is_other ? fmt::format("the kernel's OOM killer ended {} of the cgroup's processes",
+                               *end.kernel_kills)
+                 : "the recorder and the program were killed, with the cgroup full at the last sample";
+  const auto allowed = end.memory_limit_bytes ? end.memory_limit_bytes : limit;
+  if (allowed) title += fmt::format(", which may use {}", format_bytes(*allowed));
+  const HostProcess* largest = largest_at_end(run);
+  if (largest) {
+    title += fmt::format("; {} was the largest with {}", who(*largest),
+                         format_bytes(largest->last_resident_bytes));
+    if (const std::string of = largest_class(largest->highest); !of.empty())
+      title += ", most of it " + of;
+  }
+  Finding out = of_host("killed_by_the_kernel", Severity::kCritical, std::move(title),
+                        "raise the limit of the container or job, or have the largest class of the "
+                        "largest process shrink");
+  if (is_run) out.confidence = 0.8;
+  if (allowed) out.evidence.emplace_back("limit_bytes", *allowed);
+  if (end.kernel_kills) out.evidence.emplace_back("kills", *end.kernel_kills);
+  if (run.limit_hits) out.evidence.emplace_back("limit_hits", *run.limit_hits);
+  if (run.cgroup_last) {
+    put("cgroup_used_bytes", run.cgroup_last->used, &out);
+    put("cgroup_reclaimable_bytes", run.cgroup_last->reclaimable, &out);
+  }
+  if (largest) {
+    out.bytes = largest->last_resident_bytes;
+    out.evidence.emplace_back("largest_pid", static_cast<uint64_t>(largest->pid));
+    out.evidence.emplace_back("largest_resident_bytes", largest->last_resident_bytes);
+    put("largest_anonymous_bytes", largest->highest.anonymous, &out);
+    put("largest_file_bytes", largest->highest.file, &out);
+    put("largest_shared_bytes", largest->highest.shared, &out);
+  }
+  return out;
+}
+
+std::optional<Finding> page_cache(const HostRun& run) {
+  if (!run.cgroup_highest || run.kills.value_or(0) != 0) return std::nullopt;
+  const CgroupMoment& at = *run.cgroup_highest;
+  const auto kept = kept_by_cgroup(at);
+  if (!kept || !at.limit.bytes) return std::nullopt;
+  const uint64_t limit = *at.limit.bytes, used = *at.used.bytes;
+  const uint64_t droppable = used - *kept;
+  if (used < limit - limit / 5 || droppable < used / 2 || *kept > limit / 2) return std::nullopt;
+  Finding out = of_host(
+      "page_cache_is_not_a_leak", Severity::kInfo,
+      fmt::format("the cgroup was charged {} of {}, but {} of it is page cache, which the kernel "
+                  "drops when memory is wanted: {} cannot be dropped",
+                  format_bytes(used), format_bytes(limit), format_bytes(droppable),
+                  format_bytes(*kept)),
+      "watch the working set (used less reclaimable file pages), not the use");
+  out.bytes = droppable;
+  out.evidence = {{"cgroup_used_bytes", used}, {"limit_bytes", limit},
+                  {"reclaimable_bytes", droppable}, {"working_set_bytes", *kept}};
+  return out;
+}
+
+/// What malloc has is all in memory, as far as the kernel's count allows: not where malloc_trim gave
+/// back the pages of free blocks.
+bool is_all_resident(const HostMoment& said) {
+  uint64_t both = 0;
+  return !__builtin_add_overflow(*said.malloc_live.bytes, *said.malloc_kept.bytes, &both) &&
+         both <= *said.anonymous.bytes;
+}
+
+/// Free memory that malloc kept from one look to the next: at one alone it may have been on its way.
+std::optional<Finding> retention(const HostProcess& process) {
+  uint64_t most = 0;
+  const HostMoment* at = nullptr;
+  for (size_t i = 1; i < process.asked.size(); ++i) {
+    const HostMoment &before = process.asked[i - 1], &after = process.asked[i];
+    if (!is_all_resident(before) || !is_all_resident(after)) continue;
+    const uint64_t kept = std::min(*before.malloc_kept.bytes, *after.malloc_kept.bytes);
+    if (kept > most) most = kept, at = &after;
+  }
+  if (!at || most < kLeastToTell || most < *at->resident.bytes / 4) return std::nullopt;
+  Finding out = of_host(
+      "malloc_retention", Severity::kWarning,
+      fmt::format("glibc's malloc keeps {} of free memory in {}, of {} resident", format_bytes(most),
+                  who(process), format_bytes(*at->resident.bytes)),
+      "call malloc_trim(0) after phases that free much, or set MALLOC_ARENA_MAX=2 and "
+      "MALLOC_TRIM_THRESHOLD_=131072");
+  out.bytes = most;
+  out.evidence = {{"malloc_kept_bytes", most}, {"malloc_live_bytes", *at->malloc_live.bytes},
+                  {"resident_bytes", *at->resident.bytes}};
+  return out;
+}
+
+std::optional<Finding> copied_weights(const HostRun& run) {
+  uint64_t sum = 0, most = 0, processes = 0;
+  const HostProcess* first = nullptr;
+  for (const HostProcess& one : run.processes) {
+    const uint64_t copied = one.most_copied_file_bytes;
+    if (copied < kLeastToTell) continue;
+    sum += copied, ++processes;
+    if (copied > most) most = copied, first = &one;
+  }
+  if (!first) return std::nullopt;
+  const std::string file =
+      first->most_copied_file.empty() ? "a mapped file" : first->most_copied_file;
+  Finding out = of_host(
+      "weights_copied_privately", Severity::kWarning,
+      fmt::format("{} wrote to {} of pages mapped from {}: they are its own copies now",
+                  who(*first), format_bytes(most), file),
+      "do not write to what is mapped: copy single tensors before changing them, or load weights "
+      "straight to the device");
+  out.bytes = sum;
+  out.evidence = {{"copied_file_bytes", sum}, {"processes", processes}};
+  out.facts = {{"file", first->most_copied_file}};
+  return out;
+}
+
+std::optional<Finding> compile_workers(const HostRun& run) {
+  if (!run.compile_workers || !run.highest_resident) return std::nullopt;
+  const HostSum& sum = *run.compile_workers;
+  if (sum.bytes < 512 * kMiB && sum.bytes < run.highest_resident->bytes / 2) return std::nullopt;
+  if (sum.bytes < kLeastToTell) return std::nullopt;
+  Finding out = of_host(
+      "compile_workers", Severity::kInfo,
+      fmt::format("{} processes that compile for torch.compile had {} resident together{}",
+                  sum.processes, format_bytes(sum.bytes),
+                  run.compile_workers_proportional
+                      ? fmt::format(", {} with shared pages counted once",
+                                    format_bytes(run.compile_workers_proportional->bytes))
+                      : ""),
+      "set TORCHINDUCTOR_COMPILE_THREADS to fewer workers");
+  out.bytes = run.compile_workers_proportional ? run.compile_workers_proportional->bytes : sum.bytes;
+  out.evidence = {{"processes", sum.processes}, {"resident_bytes", sum.bytes}};
+  if (run.compile_workers_proportional)
+    out.evidence.emplace_back("proportional_bytes", run.compile_workers_proportional->bytes);
+  return out;
+}
+
+std::optional<Finding> copy_on_write(const HostRun& run) {
+  const auto copies = copies_of_workers(run.processes);
+  if (!copies || copies->copied_bytes < 16 * kMiB ||
+      copies->copied_bytes < copies->shared_at_first_bytes / 10)
+    return std::nullopt;
+  const HostProcess& parent = run.processes[copies->parent];
+  Finding out = of_host(
+      "fork_copy_on_write", Severity::kWarning,
+      fmt::format("{} forked from {} made own copies of {} of the {} that they shared with it",
+                  copies->workers == 1 ? "a process" : fmt::format("{} processes", copies->workers),
+                  who(parent), format_bytes(copies->copied_bytes),
+                  format_bytes(copies->shared_at_first_bytes)),
+      "keep what workers read in arrays, tensors or mapped files instead of many Python objects, "
+      "whose reference counts are writes; or call gc.freeze() before the workers start");
+  out.confidence = 0.8;
+  out.bytes = copies->copied_bytes;
+  out.evidence = {{"copied_bytes", copies->copied_bytes},
+                  {"shared_at_first_bytes", copies->shared_at_first_bytes},
+                  {"workers", copies->workers},
+                  {"proportional_rise_bytes", copies->proportional_rise_bytes},
+                  {"own_rise_bytes", copies->own_rise_bytes}};
+  return out;
+}
+
+std::optional<Finding> left_in_shm(const ProgramEnd& end) {
+  uint64_t bytes = 0, own = 0;
+  for (const LeftFile& file : end.left_in_shm) bytes += file.bytes, own += file.is_own ? 1 : 0;
+  if (end.left_in_shm.empty()) return std::nullopt;
+  const LeftFile& largest = *std::ranges::max_element(end.left_in_shm, {}, &LeftFile::bytes);
+  Finding out = of_host(
+      "shm_left_behind", own != 0 ? Severity::kWarning : Severity::kInfo,
+      fmt::format("{} made during the run {} in /dev/shm, with {}; the largest is {}",
+                  end.left_in_shm.size() == 1 ? "1 file"
+                                              : fmt::format("{} files", end.left_in_shm.size()),
+                  end.left_in_shm.size() == 1 ? "is left" : "are left", format_bytes(bytes),
+                  largest.name.empty() ? "not named" : largest.name),
+      "remove them where no process uses them; have workers end before they are killed, or unlink "
+      "shared memory in a finally block");
+  out.bytes = bytes;
+  out.evidence = {{"left_bytes", bytes}, {"files", end.left_in_shm.size()}, {"own_files", own}};
+  if (own == 0) out.confidence = 0.5;
+  return out;
+}
+
+}  // namespace
+
+std::vector<Finding> host_findings(const HostMemories& memories, const ProgramEnds& ends) {
+  std::vector<Finding> out;
+  const auto add = [&](std::optional<Finding> found) {
+    if (found) out.push_back(std::move(*found));
+  };
+  for (const ProgramEnd& end : ends.runs) add(left_in_shm(end));
+  for (const HostRun& run : memories.runs) {
+    for (const ProgramEnd& end : ends.runs) {
+      if (end.run_pid == run.run_pid && (run.host.empty() || end.host == run.host))
+        add(killed(run, end));
+    }
+    add(page_cache(run));
+    for (const HostProcess& process : run.processes) add(retention(process));
+    add(copied_weights(run));
+    add(compile_workers(run));
+    add(copy_on_write(run));
+  }
+  return out;
+}
+
+}  // namespace gpumemprof

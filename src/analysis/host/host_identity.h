@@ -1,0 +1,56 @@
+// The host memory of one process, and of a cgroup, as sums with signs: RSS = pinned + shared + pages
+// of files + what malloc has in use + what it keeps + Python's arenas + the rest.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace gpumemprof {
+
+/// Bytes, or why they are not known.
+struct HostTerm {
+  std::optional<uint64_t> bytes;
+  std::string why;  ///< empty where there is a value
+
+  static HostTerm of(uint64_t bytes) { return {bytes, {}}; }
+  static HostTerm unknown(std::string why) { return {std::nullopt, std::move(why)}; }
+};
+
+/// A process at one moment, as kernel, driver and malloc said.
+struct HostMoment {
+  uint64_t time_ns = 0;  ///< on the recording's clock
+  /// Pages in memory, and by class; without what lies in swap.
+  HostTerm resident, anonymous, file, shared;
+  HostTerm swapped;
+  /// By the driver's functions, of which `shared` has the pages; and what the program had pinned of
+  /// its own pages.
+  HostTerm pinned, registered;
+  /// glibc's: blocks in use, and free blocks that it has not given back.
+  HostTerm malloc_live, malloc_kept;
+  // Where the page tables were walked: pages shared by n processes count 1/n.
+  HostTerm proportional, proportional_anonymous, proportional_file, proportional_shared;
+  HostTerm private_clean, private_dirty, locked, copied_file;
+  std::string most_copied_file;
+};
+
+/// The sum. What is not known has a reason, and its bytes are in the rest.
+struct HostIdentity {
+  HostTerm resident, pinned, shared, file, malloc_live, malloc_kept, python_arenas;
+  /// resident less all that is known of it; negative where more is known than is resident: blocks
+  /// that malloc has in use need not have been written to, so need no pages.
+  std::optional<int64_t> rest_bytes;
+};
+HostIdentity host_identity(const HostMoment& moment);
+
+/// What a cgroup is charged for at one moment.
+struct CgroupMoment {
+  uint64_t time_ns = 0;
+  HostTerm limit, used, anonymous, file, reclaimable, shared, kernel, swapped;
+};
+/// used less the four classes; nothing where one is not known.
+std::optional<int64_t> rest_of(const CgroupMoment& moment);
+
+}  // namespace gpumemprof

@@ -1,0 +1,337 @@
+#include "analysis/host/host_memories.h"
+
+#include <sys/stat.h>
+#include <time.h>
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+
+#include "analysis/driver/driver_memories.h"
+#include "recording/holders_file.h"
+#include "recording/samples_file.h"
+#include "trace/tables.h"
+
+namespace gpumemprof {
+namespace {
+
+using HostPoint = RecordedSamples::Point;
+
+constexpr size_t kMostHostProcesses = 4096;   // of one file: a fork storm
+constexpr size_t kMostWalks = 1'000'000;      // of one file
+constexpr std::string_view kCompileWorker = "compile_worker/__main__.py";
+constexpr const char* kNotWalked = "the pages were not walked at this sample";
+constexpr const char* kNotTold = "not told at this sample";
+constexpr const char* kNotAsked =
+    "malloc was not asked at this sample: it answers inside the program alone";
+
+/// The fields of a process that are sums of bytes.
+constexpr std::pair<const char*, HostTerm HostMoment::*> kTerms[] = {
+    {"resident_bytes", &HostMoment::resident},
+    {"anonymous_bytes", &HostMoment::anonymous},
+    {"file_bytes", &HostMoment::file},
+    {"shared_bytes", &HostMoment::shared},
+    {"swapped_bytes", &HostMoment::swapped},
+    {"proportional_bytes", &HostMoment::proportional},
+    {"proportional_anonymous_bytes", &HostMoment::proportional_anonymous},
+    {"proportional_file_bytes", &HostMoment::proportional_file},
+    {"proportional_shared_bytes", &HostMoment::proportional_shared},
+    {"private_clean_bytes", &HostMoment::private_clean},
+    {"private_dirty_bytes", &HostMoment::private_dirty},
+    {"locked_bytes", &HostMoment::locked},
+    {"copied_file_bytes", &HostMoment::copied_file},
+};
+constexpr size_t kFields = std::size(kTerms), kFirstOfWalk = 5, kResident = 0;
+constexpr std::pair<const char*, HostTerm CgroupMoment::*> kCgroupTerms[] = {
+    {"limit_bytes", &CgroupMoment::limit},
+    {"cgroup_used_bytes", &CgroupMoment::used},
+    {"cgroup_anonymous_bytes", &CgroupMoment::anonymous},
+    {"cgroup_file_bytes", &CgroupMoment::file},
+    {"cgroup_reclaimable_bytes", &CgroupMoment::reclaimable},
+    {"cgroup_shared_bytes", &CgroupMoment::shared},
+    {"cgroup_kernel_bytes", &CgroupMoment::kernel},
+    {"cgroup_swapped_bytes", &CgroupMoment::swapped},
+};
+constexpr size_t kCgroupUsed = 1;
+
+std::optional<uint64_t> number_of(const HostPoint* point) {
+  return point && point->kind == SampledKind::kNumber ? std::optional(point->number) : std::nullopt;
+}
+
+/// What a sample's processes have together.
+struct Sums {
+  explicit Sums(uint64_t time_ns) : resident{.time_ns = time_ns}, proportional{.time_ns = time_ns} {}
+
+  void add(uint64_t bytes, std::optional<uint64_t> pss) {
+    add_to(bytes, &resident);
+    if (pss) add_to(*pss, &proportional);
+  }
+  void keep_highest(std::optional<HostSum>* of_resident,
+                    std::optional<HostSum>* of_proportional) const {
+    keep(resident, of_resident);
+    if (proportional.processes == resident.processes) keep(proportional, of_proportional);
+  }
+  HostSum resident, proportional;
+
+ private:
+  static void add_to(uint64_t bytes, HostSum* sum) {
+    if (!__builtin_add_overflow(sum->bytes, bytes, &sum->bytes)) ++sum->processes;
+  }
+  static void keep(const HostSum& sum, std::optional<HostSum>* highest) {
+    if (sum.processes != 0 && (!*highest || sum.bytes > (*highest)->bytes)) *highest = sum;
+  }
+};
+
+/// Walks once over the samples of one file.
+class HostOfFile {
+ public:
+  HostOfFile(const RecordedSamples& samples, const Tables& tables, const DriverMemories* driver,
+             bool hides_names)
+      : samples_(samples), tables_(tables), driver_(driver), hides_names_(hides_names) {
+    for (size_t i = 0; i < samples.series.size(); ++i) {
+      const SampleKey& key = samples.series[i];
+      if (key.device != "host" && key.device != "accelerators") continue;
+      for (const HostPoint& point : samples.points[i]) changes_.emplace_back(i, &point);
+    }
+    std::ranges::stable_sort(changes_, {}, [](const auto& change) { return change.second->look; });
+  }
+
+  HostRun walk() {
+    size_t next = 0;
+    for (size_t look = 0; look < samples_.looks.size(); ++look) {
+      for (; next < changes_.size() && changes_[next].second->look == look; ++next)
+        apply(samples_.series[changes_[next].first], *changes_[next].second);
+      take(samples_.looks[look].time_ns);
+    }
+    out_.host = hides_names_ ? "" : samples_.host;
+    out_.run_pid = samples_.run_pid;
+    if (!samples_.looks.empty()) {
+      out_.last_time_ns = samples_.looks.back().time_ns;
+      out_.has_end = samples_.looks.back().cause == SampleCause::kEnd;
+    }
+    for (auto& [pid, one] : alive_) finish(&one);
+    std::ranges::stable_sort(out_.processes, std::greater{}, [](const HostProcess& one) {
+      return one.highest.resident.bytes.value_or(0);
+    });
+    return std::move(out_);
+  }
+  size_t left_out() const { return left_out_; }
+
+ private:
+  struct ProcessNow {
+    HostProcess out;
+    const HostPoint* of[kFields] = {};
+    const HostPoint* most_copied = nullptr;
+    bool is_told = false;
+  };
+
+  void apply(const SampleKey& key, const HostPoint& change) {
+    const HostPoint* point = change.kind == SampledKind::kGone ? nullptr : &change;
+    if (key.device == "accelerators") {
+      if (key.field == "devices")
+        has_no_driver_ = point && point->kind == SampledKind::kAbsent &&
+                         samples_.texts[point->number] == kNoGpuDriver;
+      return;
+    }
+    if (key.pid != 0) return apply_process(key, point);
+    for (size_t i = 0; i < std::size(kCgroupTerms); ++i)
+      if (key.field == kCgroupTerms[i].first) cgroup_[i] = point;
+    if (key.field == "cgroup_limit_hits") count(point, &first_hits_, &out_.limit_hits);
+    if (key.field == "cgroup_kills") count(point, &first_kills_, &out_.kills);
+  }
+
+  /// The kernel counts since the cgroup was made, we since the run began.
+  static void count(const HostPoint* point, std::optional<uint64_t>* first,
+                    std::optional<uint64_t>* since) {
+    const auto number = number_of(point);
+    if (!number) return;
+    if (!*first) *first = number;
+    *since = *number >= **first ? *number - **first : 0;
+  }
+
+  void apply_process(const SampleKey& key, const HostPoint* point) {
+    auto at = alive_.find(key.pid);
+    if (at == alive_.end()) {
+      if (point == nullptr) return;
+      if (alive_.size() + out_.processes.size() >= kMostHostProcesses) {
+        left_out_ += key.field == kTerms[kResident].first ? 1 : 0;
+        return;
+      }
+      at = alive_.emplace(key.pid, ProcessNow{}).first;
+      at->second.out.pid = key.pid;
+    }
+    ProcessNow& now = at->second;
+    for (size_t i = 0; i < kFields; ++i)
+      if (key.field == kTerms[i].first) now.of[i] = point;
+    if (key.field == "most_copied_file") now.most_copied = point;
+    if (key.field == "parent") {
+      if (const auto parent = number_of(point); parent && *parent <= INT32_MAX)
+        now.out.parent = static_cast<int64_t>(*parent);
+    }
+    if (key.field == "program" && point && point->kind == SampledKind::kText && !hides_names_)
+      now.out.program = samples_.texts[point->number];
+  }
+
+  HostTerm term(const HostPoint* point, const char* why_not) const {
+    if (point == nullptr) return HostTerm::unknown(why_not);
+    if (point->kind == SampledKind::kNumber) return HostTerm::of(point->number);
+    return HostTerm::unknown(samples_.texts[point->number]);
+  }
+
+  /// Of the recorded process with this PID, what the driver had pinned at `time_ns`.
+  void add_pinned(int64_t pid, HostMoment* out) const {
+    if (driver_ != nullptr) {
+      for (const DriverHost& host : driver_->hosts) {
+        const Process& process = tables_.processes[host.process];
+        if (process.pid != pid || process.host != samples_.host) continue;
+        const auto later = std::ranges::upper_bound(host.steps, out->time_ns, {},
+                                                    &DriverHost::Step::time_ns);
+        if (later == host.steps.end() && host.has_more_steps) break;
+        const DriverHost::Step step =
+            later == host.steps.begin() ? DriverHost::Step{} : *(later - 1);
+        out->pinned = HostTerm::of(step.pinned_bytes);
+        out->registered = HostTerm::of(step.registered_bytes);
+        return;
+      }
+    }
+    if (has_no_driver_) {
+      out->pinned = out->registered = HostTerm::of(0);
+      return;
+    }
+    out->pinned = out->registered =
+        HostTerm::unknown(driver_ ? "no pinned memory of this process was recorded at this moment"
+                                  : "the calls of the GPU's driver were not recorded");
+  }
+
+  HostMoment moment(const ProcessNow& now, uint64_t time_ns) const {
+    HostMoment out;
+    out.time_ns = time_ns;
+    for (size_t i = 0; i < kFields; ++i)
+      out.*kTerms[i].second = term(now.of[i], i < kFirstOfWalk ? kNotTold : kNotWalked);
+    if (now.most_copied && now.most_copied->kind == SampledKind::kText && !hides_names_)
+      out.most_copied_file = samples_.texts[now.most_copied->number];
+    out.malloc_live = out.malloc_kept = HostTerm::unknown(kNotAsked);
+    add_pinned(now.out.pid, &out);
+    return out;
+  }
+
+  void take(uint64_t time_ns) {
+    Sums all(time_ns), compiling(time_ns);
+    for (auto at = alive_.begin(); at != alive_.end();) {
+      ProcessNow& now = at->second;
+      const auto bytes = number_of(now.of[kResident]);
+      if (now.of[kResident] == nullptr && now.is_told) {  // it has ended
+        finish(&now);
+        at = alive_.erase(at);
+        continue;
+      }
+      if (bytes) {
+        const auto pss = number_of(now.of[kFirstOfWalk]);
+        all.add(*bytes, pss);
+        if (now.out.program.ends_with(kCompileWorker)) compiling.add(*bytes, pss);
+        add(time_ns, *bytes, pss.has_value(), &now);
+      }
+      ++at;
+    }
+    if (all.resident.processes != 0) out_.last_sample_with_processes_ns = time_ns;
+    all.keep_highest(&out_.highest_resident, &out_.highest_proportional);
+    compiling.keep_highest(&out_.compile_workers, &out_.compile_workers_proportional);
+    if (const auto used = number_of(cgroup_[kCgroupUsed])) {
+      last_cgroup_.time_ns = time_ns;
+      for (size_t i = 0; i < std::size(kCgroupTerms); ++i)
+        last_cgroup_.*kCgroupTerms[i].second = term(cgroup_[i], kNotTold);
+      if (!out_.cgroup_highest || *used > *out_.cgroup_highest->used.bytes)
+        out_.cgroup_highest = last_cgroup_;
+      if (all.resident.processes != 0) out_.cgroup_last = last_cgroup_;
+    }
+  }
+
+  void add(uint64_t time_ns, uint64_t bytes, bool is_walked, ProcessNow* now) {
+    HostProcess& out = now->out;
+    if (!now->is_told || bytes > *out.highest.resident.bytes) out.highest = moment(*now, time_ns);
+    if (is_walked && (!out.walked || bytes > *out.walked->resident.bytes))
+      out.walked = moment(*now, time_ns);
+    const auto field = [&](size_t i) { return number_of(now->of[i]); };
+    constexpr size_t kAnonymous = 1, kPssAnonymous = 6, kPrivateDirty = 10, kCopied = 12;
+    if (field(kAnonymous) && field(kPssAnonymous) && field(kPrivateDirty) && walks_ < kMostWalks) {
+      ++walks_;
+      out.walks.push_back(
+          {time_ns, *field(kAnonymous), *field(kPssAnonymous), *field(kPrivateDirty)});
+    }
+    if (const uint64_t copied = field(kCopied).value_or(0); copied > out.most_copied_file_bytes) {
+      out.most_copied_file_bytes = copied;
+      if (now->most_copied && now->most_copied->kind == SampledKind::kText && !hides_names_)
+        out.most_copied_file = samples_.texts[now->most_copied->number];
+    }
+    now->is_told = true;
+    now->out.last_resident_bytes = bytes, now->out.last_time_ns = time_ns;
+  }
+
+  void finish(ProcessNow* now) {
+    if (now->is_told) out_.processes.push_back(std::move(now->out));
+  }
+
+  const RecordedSamples& samples_;
+  const Tables& tables_;
+  const DriverMemories* driver_;
+  bool hides_names_;
+  std::vector<std::pair<size_t, const HostPoint*>> changes_;  // series, in order of the samples
+  std::map<int64_t, ProcessNow> alive_;
+  const HostPoint* cgroup_[std::size(kCgroupTerms)] = {};
+  CgroupMoment last_cgroup_;
+  std::optional<uint64_t> first_hits_, first_kills_;
+  bool has_no_driver_ = false;
+  size_t walks_ = 0, left_out_ = 0;
+  HostRun out_;
+};
+
+/// `run` writes once a second.
+bool is_over(const std::string& path) {
+  constexpr time_t kSilent = 30;
+  struct stat st;
+  return stat(path.c_str(), &st) == 0 && time(nullptr) - st.st_mtime > kSilent;
+}
+
+/// What processes said of themselves goes to the one with that PID that lived then.
+void add_asked(const std::vector<ProcessHolders>& holders, HostRun* run) {
+  for (const ProcessHolders& one : holders) {
+    for (HostProcess& process : run->processes) {
+      if (process.pid != static_cast<int64_t>(one.pid)) continue;
+      for (const HoldersLook& look : one.looks) {
+        if (!look.memory) continue;
+        HostMoment said;
+        said.time_ns = look.time_ns;
+        said.resident = HostTerm::of(look.memory->resident_bytes);
+        said.anonymous = HostTerm::of(look.memory->anonymous_bytes);
+        said.malloc_live = HostTerm::of(look.memory->malloc_live_bytes);
+        said.malloc_kept = HostTerm::of(look.memory->malloc_kept_bytes);
+        process.asked.push_back(std::move(said));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<const HostMemories> host_memories(const std::vector<RecordedSamples>& samples,
+                                                  const Tables& tables,
+                                                  const DriverMemories* driver,
+                                                  const std::vector<ProcessHolders>* holders,
+                                                  bool hides_names) {
+  auto out = std::make_shared<HostMemories>();
+  for (const RecordedSamples& one : samples) {
+    HostOfFile file(one, tables, driver, hides_names);
+    HostRun run = file.walk();
+    if (run.processes.empty() && !run.cgroup_highest) continue;
+    run.is_over = is_over(one.path);
+    if (holders) add_asked(*holders, &run);
+    if (file.left_out() != 0) {
+      out->left_out.push_back(one.path + ": host memory of " + std::to_string(file.left_out()) +
+                              " processes is left out: too many");
+    }
+    out->runs.push_back(std::move(run));
+  }
+  return out->runs.empty() ? nullptr : out;
+}
+
+}  // namespace gpumemprof

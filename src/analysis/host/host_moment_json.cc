@@ -1,0 +1,64 @@
+#include "analysis/host/host_moment_json.h"
+
+#include <nlohmann/json.hpp>
+
+namespace gpumemprof {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+template <class Value>
+Json value_or_null(const std::optional<Value>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+void put_term(Json* out, const char* key, const HostTerm& term) {
+  (*out)[key] = value_or_null(term.bytes);
+  if (!term.bytes) (*out)["unknown"][key] = term.why;
+}
+
+}  // namespace
+
+nlohmann::ordered_json host_moment_json(const HostMoment& moment) {
+  const HostIdentity sum = host_identity(moment);
+  Json out = {{"time_ns", moment.time_ns}, {"unknown", Json::object()}};
+  put_term(&out, "resident_bytes", sum.resident);
+  put_term(&out, "pinned_bytes", sum.pinned);
+  put_term(&out, "other_shared_bytes", sum.shared);
+  put_term(&out, "file_bytes", sum.file);
+  put_term(&out, "malloc_live_bytes", sum.malloc_live);
+  put_term(&out, "malloc_kept_bytes", sum.malloc_kept);
+  put_term(&out, "python_arenas_bytes", sum.python_arenas);
+  out["rest_bytes"] = value_or_null(sum.rest_bytes);
+  put_term(&out, "anonymous_bytes", moment.anonymous);
+  put_term(&out, "shared_bytes", moment.shared);
+  put_term(&out, "swapped_bytes", moment.swapped);
+  put_term(&out, "registered_bytes", moment.registered);
+  put_term(&out, "proportional_bytes", moment.proportional);
+  put_term(&out, "proportional_anonymous_bytes", moment.proportional_anonymous);
+  put_term(&out, "proportional_file_bytes", moment.proportional_file);
+  put_term(&out, "proportional_shared_bytes", moment.proportional_shared);
+  put_term(&out, "private_clean_bytes", moment.private_clean);
+  put_term(&out, "private_dirty_bytes", moment.private_dirty);
+  put_term(&out, "locked_bytes", moment.locked);
+  put_term(&out, "copied_file_bytes", moment.copied_file);
+  const std::string& file = moment.most_copied_file;
+  out["most_copied_file"] = file.empty() ? Json(nullptr) : Json(file);
+  return out;
+}
+
+nlohmann::ordered_json cgroup_moment_json(const CgroupMoment& moment) {
+  Json out = {{"time_ns", moment.time_ns}, {"unknown", Json::object()}};
+  put_term(&out, "limit_bytes", moment.limit);
+  put_term(&out, "used_bytes", moment.used);
+  put_term(&out, "anonymous_bytes", moment.anonymous);
+  put_term(&out, "file_bytes", moment.file);
+  put_term(&out, "shared_bytes", moment.shared);
+  put_term(&out, "kernel_bytes", moment.kernel);
+  out["rest_bytes"] = value_or_null(rest_of(moment));
+  put_term(&out, "reclaimable_bytes", moment.reclaimable);
+  put_term(&out, "swapped_bytes", moment.swapped);
+  return out;
+}
+
+}  // namespace gpumemprof

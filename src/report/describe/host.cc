@@ -1,0 +1,187 @@
+// The host's memory during the run: sums of processes and of the cgroup, by class.
+#include "report/describe/host.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "analysis/host/host_memories.h"
+#include "base/size.h"
+#include "report/describe/facts.h"
+#include "report/describe/sections.h"
+#include "report/words.h"
+
+namespace gpumemprof {
+namespace {
+
+constexpr size_t kMostSums = 3;  // of processes that are shown with their classes
+
+std::string host_signed(int64_t bytes) {
+  const auto size = bytes < 0 ? 0 - static_cast<uint64_t>(bytes) : static_cast<uint64_t>(bytes);
+  return (bytes < 0 ? "-" : "+") + format_bytes(size);
+}
+
+Row host_row(size_t depth, std::string name, const HostTerm& term, std::string remark = "") {
+  Row row{{{.text = std::move(name), .depth = depth},
+           {term.bytes ? format_bytes(*term.bytes) : "unknown"}}};
+  if (!term.bytes) remark = "because " + printable(term.why);
+  if (!remark.empty()) row.cells.push_back({std::move(remark)});
+  return row;
+}
+
+Row rest_row(const std::optional<int64_t>& rest, const char* name, const char* why) {
+  Row row{{{.text = name, .depth = 1}, {rest ? host_signed(*rest) : "unknown"}}};
+  if (!rest) row.cells.push_back({std::string("because ") + why});
+  return row;
+}
+
+Table host_table() { return {.columns = {{.width = 40}, {.is_number = true, .width = 10}, {}}}; }
+
+/// "python train.py (pid 41)"
+std::string host_process_name(const HostProcess& process) {
+  return fmt::format("{} (pid {})", process.program.empty() ? "a process" : printable(process.program),
+                     process.pid);
+}
+
+Table sum_table(const HostMoment& moment) {
+  const HostIdentity sum = host_identity(moment);
+  Table table = host_table();
+  const auto add = [&](Row row) { table.rows.push_back(std::move(row)); };
+  add(host_row(0, "resident (RSS)", sum.resident));
+  add(host_row(1, "pinned by the GPU's driver", sum.pinned));
+  add(host_row(1, "other shared memory", sum.shared));
+  add(host_row(1, "pages of files", sum.file));
+  const bool is_one_sum = !sum.malloc_live.bytes && !sum.malloc_kept.bytes;
+  if (is_one_sum && sum.rest_bytes) {
+    add(rest_row(sum.rest_bytes, "malloc, Python's arenas and the rest", ""));
+    table.rows.back().cells.push_back({"one sum, because " + sum.malloc_live.why});
+  } else {
+    add(host_row(1, "in use in malloc", sum.malloc_live));
+    add(host_row(1, "free and kept by malloc", sum.malloc_kept));
+    add(host_row(1, "Python's arenas", sum.python_arenas));
+    add(rest_row(sum.rest_bytes, "the rest", "the resident memory is unknown"));
+  }
+  if (moment.swapped.bytes.value_or(0) != 0) add(host_row(0, "in swap", moment.swapped));
+  if (moment.registered.bytes.value_or(0) != 0)
+    add(host_row(0, "its own pages that the driver pinned", moment.registered));
+  if (moment.proportional.bytes) {
+    add(host_row(0, "proportional (PSS)", moment.proportional,
+                 "a page shared by n processes counts 1/n"));
+    add(host_row(1, "anonymous", moment.proportional_anonymous));
+    add(host_row(1, "files", moment.proportional_file));
+    add(host_row(1, "shared memory", moment.proportional_shared));
+    if (moment.copied_file.bytes.value_or(0) != 0)
+      add(host_row(0, "own copies of pages of files", moment.copied_file,
+                   printable(moment.most_copied_file)));
+  }
+  return table;
+}
+
+Table asked_table(const HostMoment& said) {
+  const HostIdentity sum = host_identity(said);
+  Table table = host_table();
+  table.rows = {host_row(0, "resident (RSS)", said.resident),
+                host_row(1, "in use in malloc", sum.malloc_live),
+                host_row(1, "free and kept by malloc", sum.malloc_kept),
+                rest_row(sum.rest_bytes, "the rest", "the resident memory is unknown")};
+  return table;
+}
+
+Table cgroup_table(const CgroupMoment& moment) {
+  Table table = host_table();
+  const auto add = [&](Row row) { table.rows.push_back(std::move(row)); };
+  add(host_row(0, "charged to the cgroup", moment.used,
+               moment.limit.bytes ? "of " + format_bytes(*moment.limit.bytes) : "no limit"));
+  add(host_row(1, "anonymous", moment.anonymous));
+  Row file = host_row(1, "page cache", moment.file);
+  if (moment.file.bytes && moment.reclaimable.bytes)
+    file.cells.push_back(
+        {fmt::format("{} on the lists that the kernel reclaims", format_bytes(*moment.reclaimable.bytes))});
+  add(std::move(file));
+  add(host_row(1, "shared memory and /dev/shm", moment.shared));
+  add(host_row(1, "kernel", moment.kernel));
+  add(rest_row(rest_of(moment), "not yet in a class", "a class of it is"));
+  if (moment.swapped.bytes.value_or(0) != 0) add(host_row(0, "in swap", moment.swapped));
+  return table;
+}
+
+Section run_section(const Subject& subject, const HostRun& run) {
+  Section out{"Host memory"};
+  if (run.highest_resident) {
+    std::string text = fmt::format(
+        "{} of the run had {} resident at most, shared pages counted in each",
+        format_plural(run.highest_resident->processes, "process"),
+        format_bytes(run.highest_resident->bytes));
+    if (run.highest_proportional)
+      text += fmt::format("; {} with shared pages counted once (PSS), in {}",
+                          format_bytes(run.highest_proportional->bytes),
+                          format_plural(run.highest_proportional->processes, "process"));
+    out.add(Sentence{text + '.'});
+  }
+  for (size_t i = 0; i < std::min(kMostSums, run.processes.size()); ++i) {
+    const HostProcess& process = run.processes[i];
+    out.add(Sentence{fmt::format("{}, when most was resident, {}:", host_process_name(process),
+                                 moment_text(subject.analysis, process.highest.time_ns))});
+    out.add(sum_table(process.highest));
+    if (!process.highest.proportional.bytes && process.walked) {
+      out.add(Sentence{fmt::format("The same at the last walk through its pages, {}:",
+                                   moment_text(subject.analysis, process.walked->time_ns))});
+      out.add(sum_table(*process.walked));
+    }
+    if (process.asked.empty()) continue;
+    const HostMoment& said =
+        *std::ranges::max_element(process.asked, {}, [](const HostMoment& one) {
+          return one.malloc_kept.bytes.value_or(0);
+        });
+    out.add(Sentence{fmt::format("What it said of glibc's malloc, {}:",
+                                 moment_text(subject.analysis, said.time_ns))});
+    out.add(asked_table(said));
+  }
+  List others;
+  for (size_t i = kMostSums; i < run.processes.size(); ++i) {
+    if (i - kMostSums == subject.options.table_rows) {
+      others.items.push_back(
+          {"", "and " + format_plural(run.processes.size() - i, "more process")});
+      break;
+    }
+    const HostProcess& process = run.processes[i];
+    others.items.push_back(
+        {"", fmt::format("{}: {} resident at most", host_process_name(process),
+                         format_bytes(process.highest.resident.bytes.value_or(0)))});
+  }
+  if (!others.items.empty()) out.add(std::move(others));
+  if (run.cgroup_highest) {
+    out.add(Sentence{fmt::format("The cgroup, when most was charged to it, {}:",
+                                 moment_text(subject.analysis, run.cgroup_highest->time_ns))});
+    out.add(cgroup_table(*run.cgroup_highest));
+  }
+  if (run.limit_hits.value_or(0) != 0 || run.kills.value_or(0) != 0) {
+    out.add(Sentence{fmt::format("The cgroup met its limit {}; the kernel killed {} in it.",
+                                 format_plural(run.limit_hits.value_or(0), "time"),
+                                 format_plural(run.kills.value_or(0), "process")),
+                     Tone::kWarning});
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string host_sum_text(const HostMoment& moment) {
+  const HostIdentity sum = host_identity(moment);
+  if (!sum.resident.bytes || !sum.rest_bytes) return {};
+  const auto bytes = [](const HostTerm& term) {
+    return term.bytes ? format_bytes(*term.bytes) : std::string("unknown");
+  };
+  return fmt::format("resident {}: pinned {}, shared {}, files {}, the rest {}", bytes(sum.resident),
+                     bytes(sum.pinned), bytes(sum.shared), bytes(sum.file),
+                     host_signed(*sum.rest_bytes));
+}
+
+std::vector<Section> host_sections(const Subject& subject) {
+  std::vector<Section> out;
+  if (!subject.analysis.host) return out;
+  for (const HostRun& run : subject.analysis.host->runs) out.push_back(run_section(subject, run));
+  return out;
+}
+
+}  // namespace gpumemprof

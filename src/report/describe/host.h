@@ -1,0 +1,14 @@
+// The host's memory in words.
+#pragma once
+
+#include <string>
+
+#include "analysis/host/host_identity.h"
+
+namespace gpumemprof {
+
+/// "resident 1.20 GiB: pinned 0 B, shared 12.0 MiB, files 300 MiB, the rest +900 MiB"; empty where
+/// the resident memory is unknown.
+std::string host_sum_text(const HostMoment& moment);
+
+}  // namespace gpumemprof

@@ -1,0 +1,39 @@
+#include "run/shm_files.h"
+
+#include "devices/fake_root.h"
+
+namespace gpumemprof {
+namespace {
+
+class ShmFiles : public FakeRoot {};
+
+TEST_F(ShmFiles, OnlyWhatIsNewAndNobodyUsesIsLeft) {
+  put("/dev/shm/old", "x");
+  const auto before = shm_files(root_);
+  ASSERT_EQ(before.size(), 1u);
+  put("/dev/shm/torch_41_7_0", std::string(8192, 'a'));
+  put("/dev/shm/torch_99_7_0", std::string(4096, 'a'));
+  put("/dev/shm/mapped", "a");
+  put("/dev/shm/open", "a");
+  put("/proc/5/maps", "7f00-7f10 rw-s 00000000 00:18 3   /dev/shm/mapped\n");
+  std::filesystem::create_directories(root_ + "/proc/5/fd");
+  std::filesystem::create_symlink("/dev/shm/open", root_ + "/proc/5/fd/3");
+  const auto left = left_in_shm(before, {41}, root_);
+  ASSERT_EQ(left.size(), 2u);
+  EXPECT_EQ(left[0].name, "torch_41_7_0");
+  EXPECT_TRUE(left[0].is_own);
+  EXPECT_GE(left[0].bytes, 8192u);
+  EXPECT_EQ(left[1].name, "torch_99_7_0");
+  EXPECT_FALSE(left[1].is_own) << "another program may have made it meanwhile";
+}
+
+TEST_F(ShmFiles, AFileThatWasMadeAnewUnderItsOldNameIsNew) {
+  put("/dev/shm/a", "x");
+  auto before = shm_files(root_);
+  before[0].inode += 1;
+  EXPECT_EQ(left_in_shm(before, {}, root_).size(), 1u);
+  EXPECT_TRUE(left_in_shm(shm_files(root_), {}, root_).empty());
+}
+
+}  // namespace
+}  // namespace gpumemprof
