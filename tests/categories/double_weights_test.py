@@ -18,7 +18,8 @@ def build():
 
 def use(model):
     with torch.no_grad():
-        model(torch.randn(2, {WIDTH}))
+        for _ in range(40):
+            model(torch.randn(32, {WIDTH}))
 
 model = build()
 use(model)
@@ -43,7 +44,7 @@ def told(folder, name):
 def test_two_sets_at_a_hand_off_are_told_with_their_bytes(tmp_path, name):
     (finding,) = told(tmp_path, name)
     assert finding["bytes"] == SET_BYTES
-    assert finding["evidence"]["parameters"] == 2 * LAYERS and finding["evidence"]["kept_bytes"] == SET_BYTES
+    assert finding["evidence"]["parameters"] == 2 * LAYERS and finding["evidence"]["left_bytes"] == SET_BYTES
 
 
 @pytest.mark.parametrize("name", ["in_place", "teacher_and_student", "one_after_the_other"])

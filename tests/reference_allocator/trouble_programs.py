@@ -22,6 +22,9 @@ class Program:
     is_full: bool = False
     """The device has 30 MiB more than what is reserved before the last request."""
     made: int = 0
+    sizes: dict[int, int] = field(default_factory=dict)
+    """Of what is live."""
+    peak_bytes: int = 0
 
     def call(self, text: str, site: str = "") -> None:
         self.calls.append(text)
@@ -30,11 +33,14 @@ class Program:
     def allocate(self, site: str, size: int, stream: int = 0) -> int:
         self.made += 1
         self.call(f"a {self.made} {size} {stream}", site)
+        self.sizes[self.made] = size
+        self.peak_bytes = max(self.peak_bytes, sum(self.sizes.values()))
         return self.made
 
     def free(self, *blocks: int) -> None:
         for block in blocks:
             self.call(f"f {block}", "free")
+            del self.sizes[block]
 
     def parameters(self) -> None:
         for _ in range(LAYERS):
@@ -98,7 +104,7 @@ def streams_at_once(program: Program) -> None:
 def pending(program: Program) -> None:
     """Gathered weights are used by another stream, which is late: each is freed while the next ones come."""
     waiting: list[int] = []
-    size = program.draw.randrange(40, 120) * MIB
+    size = max(program.draw.randrange(40, 120) * MIB, program.peak_bytes * 3 // 8)  # what waits is the peak
     for _ in range(program.draw.randrange(8, 16)):
         block = program.allocate("all_gather", size)
         program.call(f"u {block} 1")
@@ -117,7 +123,7 @@ def record_stream_in_time(program: Program) -> None:
     for _ in range(program.draw.randrange(8, 16)):
         block = program.allocate("all_gather", size)
         program.call(f"u {block} 1")
-        program.call(f"f {block}", "free")
+        program.free(block)
         program.call(f"c {block}")
 
 

@@ -7,8 +7,8 @@
 namespace gpumemprof {
 
 /// Adds "double_weights_in_phase" for each device where parameters that the program named are there
-/// more often at the peak than at the end, with the same names and sizes: 32 MiB and a 20th of the
-/// peak. Where none of a name is left at the end nothing is said: the program may have been over.
+/// more than once at the peak, with the same names and sizes, 32 MiB and a 20th of the peak, and
+/// nine tenths of that are gone for a 50th of the run after it while others stay.
 void add_double_weights(Analysis* analysis);
 
 }  // namespace gpumemprof
