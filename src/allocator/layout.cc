@@ -84,6 +84,17 @@ uint64_t free_bytes(const Simulator& simulator, const Simulator::Request& reques
   return list == state.list_index.end() ? 0 : state.lists[list->second]->free_bytes;
 }
 
+uint64_t fitting_bytes(const Simulator& simulator, const Simulator::Request& request) {
+  const Simulator::State& state = simulator.state();
+  const uint64_t size = rounded_bytes(simulator, request);
+  const auto found =
+      state.list_index.find(list_key(request.pool, request.stream, size > kSmallBlockBytes));
+  if (found == state.list_index.end()) return 0;
+  const FreeList& list = *state.lists[found->second];
+  const auto best = state.best_fit(list, size);
+  return best == list.free.end() ? 0 : best->size_bytes;
+}
+
 Obstacle obstacle(const Simulator& simulator, const Simulator::Request& request) {
   const AllocatorConfig& config = simulator.config();
   Obstacle out;

@@ -53,6 +53,9 @@ uint64_t rounded_bytes(const Simulator& simulator, const Simulator::Request& req
 /// In all free blocks that may serve a request, as far as their pool, stream and class go. O(1).
 uint64_t free_bytes(const Simulator& simulator, const Simulator::Request& request);
 
+/// The free block that would serve a request as it is, if the cache were searched now; 0: none.
+uint64_t fitting_bytes(const Simulator& simulator, const Simulator::Request& request);
+
 /// Why a request of that kind cannot be served from the cache: the free bytes are enough, but in
 /// pieces. `pinned` are the segments that would serve it were their live blocks elsewhere, those
 /// with the fewest live bytes first.

@@ -79,7 +79,7 @@ BlockId Simulator::State::malloc(const Request& request) {
 }
 
 /// The free block that serves `size_bytes`; the end of the list where none may.
-FreeSet::Iterator Simulator::State::best_fit(const FreeList& list, uint64_t size_bytes) {
+FreeSet::Iterator Simulator::State::best_fit(const FreeList& list, uint64_t size_bytes) const {
   auto best = list.free.at_least(size_bytes);
   if (best == list.free.end()) return best;
   if (blocks[best->block].is_expandable) {

@@ -58,7 +58,7 @@ struct Simulator::State {
   bool free_requested(BlockId id);
   bool free_completed(BlockId id);
   FreeList& list_for(uint16_t pool, uint16_t stream, bool is_large, uint32_t* index);
-  FreeSet::Iterator best_fit(const FreeList& list, uint64_t size_bytes);
+  FreeSet::Iterator best_fit(const FreeList& list, uint64_t size_bytes) const;
   BlockId find_free(FreeList& list, uint64_t size_bytes);
   BlockId new_segment(FreeList& list, uint32_t list_index, uint64_t size_bytes, uint32_t stack);
   bool splits(const FreeList& list, uint64_t block_bytes, uint64_t size_bytes) const;
@@ -141,7 +141,7 @@ struct Simulator::State {
   uint32_t blocks_made = 0;
   uint32_t segments_made = 0;
   uint64_t walked_blocks = 0;
-  uint64_t steps = 0, most_steps = kMostSteps;
+  mutable uint64_t steps = 0, most_steps = kMostSteps;
   bool gave_up() const { return steps > most_steps; }
   bool over_free_memory = false;  // in the call of malloc() that is under way
   bool keep_calls = false;

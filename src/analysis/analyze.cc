@@ -12,9 +12,11 @@
 #include "analysis/host/checkpoint_staging.h"
 #include "analysis/host/host_findings.h"
 #include "analysis/host/host_memories.h"
+#include "analysis/leaks/double_weights.h"
 #include "analysis/oom_message/pool_findings.h"
 #include "analysis/pass/followed_pass.h"
 #include "analysis/ranks/find_ranks.h"
+#include "analysis/ranks/nccl_communicators.h"
 #include "analysis/replay/snapshot_analysis.h"
 #include "analysis/replay/snapshot_findings.h"
 #include "analysis/replay/told_refusals.h"
@@ -293,6 +295,8 @@ Result<Analyzed> analyze(Input& input, AnalysisOptions options) {
   if (is_whole) {
     add_shape(out.tables(), options, &*analysis);
     beside.add_to(input, out.tables(), &*analysis);
+    add_double_weights(&*analysis);
+    add_nccl_communicators(out.tables(), &*analysis);
   } else if (options.ends) {
     add_program_ends(*options.ends, out.tables(), &*analysis);
   }

@@ -39,6 +39,11 @@ struct Finding {
   uint16_t device = 0;  ///< index in Tables::devices
 };
 
+/// Whether it is about a request that an allocator refused.
+inline bool is_refusal(const Finding& finding) {
+  return finding.kind == "out_of_memory" || finding.kind == "refused_though_it_fits";
+}
+
 /// The most severe first; of equals those with the most bytes at stake; of equals as they came.
 void sort_findings(std::vector<Finding>* findings);
 

@@ -69,7 +69,7 @@ std::string run_summary(const Analysis& analysis, const Tables& tables, const Lo
                               printable(shell_word(context.folder))));
   // The most severe is first; it is said last, where it is seen. A refused request was said first.
   if (!analysis.findings.empty() && analysis.findings.front().severity != Severity::kInfo &&
-      analysis.findings.front().kind != "out_of_memory")
+      !is_refusal(analysis.findings.front()))
     lines.push_back(printable(finding_sentence(analysis.findings.front())));
   std::string out;
   for (const std::string& line : lines) out += context.prefix + ": " + line + '\n';

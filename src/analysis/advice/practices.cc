@@ -21,12 +21,15 @@ uint64_t least_saving(const Advice& advice) {
 void add_allocator_practices(const Analysis& analysis, AdviceReport* report) {
   bool has_fit = false;
   for (const Finding& finding : analysis.findings) {
-    const bool is_refusal = finding.kind == "out_of_memory" && finding.is_fix_simulated;
-    const bool is_of_pool = finding.kind == "fragmentation" || finding.kind == "cache_slack";
-    if (finding.fix.empty() || !finding.bytes || !(is_refusal ? !has_fit : is_of_pool)) continue;
-    has_fit |= is_refusal;
+    const bool is_fit = is_refusal(finding) && finding.is_fix_simulated;
+    constexpr std::string_view kOfPool[] = {"fragmentation",         "cache_slack",
+                                            "graph_pool_slack",      "stranded_stream_cache",
+                                            "record_stream_pending", "settings_conflict"};
+    const bool is_of_pool = std::ranges::find(kOfPool, finding.kind) != std::end(kOfPool);
+    if (finding.fix.empty() || !finding.bytes || !(is_fit ? !has_fit : is_of_pool)) continue;
+    has_fit |= is_fit;
     const auto reserved =
-        std::ranges::find(finding.evidence, is_refusal ? "reserved_bytes" : "peak_reserved_bytes",
+        std::ranges::find(finding.evidence, is_fit ? "reserved_bytes" : "peak_reserved_bytes",
                           &std::pair<std::string, uint64_t>::first);
     const bool is_known = reserved != finding.evidence.end();
     report->advice.push_back(
@@ -37,7 +40,7 @@ void add_allocator_practices(const Analysis& analysis, AdviceReport* report) {
          .basis = finding.is_fix_simulated ? SavingBasis::kSimulated : SavingBasis::kAtStake,
          .device = finding.device,
          .peak_bytes = finding.is_fix_simulated && is_known ? reserved->second : 0,
-         .makes_fit = is_refusal,
+         .makes_fit = is_fit,
          .is_of_reserved = true});
   }
 }

@@ -10,9 +10,30 @@ namespace {
 
 constexpr std::string_view kPeak = "peak>";
 constexpr std::string_view kOutOfMemory = "out_of_memory";
-constexpr std::array<std::string_view, 9> kKinds = {
-    "leak",        "steady_growth", "spike",           "out_of_memory",     "fragmentation",
-    "cache_slack", "rounding",      "replay_mismatch", "inconsistent_trace"};
+constexpr std::array<std::string_view, 18> kKinds = {
+    "leak",
+    "steady_growth",
+    "spike",
+    "out_of_memory",
+    "fragmentation",
+    "cache_slack",
+    "rounding",
+    "graph_pool_slack",
+    "stranded_stream_cache",
+    "record_stream_pending",
+    "refused_though_it_fits",
+    "settings_conflict",
+    "nccl_communicators",
+    "double_weights_in_phase",
+    "pinned_rounding",
+    "pinned_cache_growth",
+    "replay_mismatch",
+    "inconsistent_trace"};
+
+/// A refusal is one of memory, whatever its kind.
+bool is_of(const Finding& finding, std::string_view condition) {
+  return condition == kOutOfMemory ? is_refusal(finding) : finding.kind == condition;
+}
 
 /// Of the program that was recorded; findings of snapshots are told as such.
 std::string ran_out(const ProgramEnds& ends) {
@@ -76,7 +97,7 @@ std::vector<std::string> failures(const std::vector<FailCondition>& conditions,
     size_t count = 0;
     const Finding* first = nullptr;
     for (const Finding& finding : analysis.findings) {
-      if (finding.kind != condition.finding || finding.severity == Severity::kInfo) continue;
+      if (!is_of(finding, condition.finding) || finding.severity == Severity::kInfo) continue;
       if (count++ == 0) first = &finding;
     }
     if (!first) {

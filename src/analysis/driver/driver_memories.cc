@@ -51,6 +51,10 @@ std::optional<PciAddress> place_of_key(uint64_t key) {
   return static_cast<PciAddress>(key >> 6);
 }
 
+bool library_with_more_first(const DriverLibrary& a, const DriverLibrary& b) {
+  return a.bytes != b.bytes ? a.bytes > b.bytes : a.name < b.name;
+}
+
 /// Begins at its first event.
 void add_level(uint64_t time_ns, uint64_t bytes, Timeline* line) {
   constexpr size_t kBuckets = 512;
@@ -156,7 +160,7 @@ int32_t DriverGatherer::host_of(uint32_t process) {
   for (size_t i = 0; i < hosts_.size(); ++i)
     if (hosts_[i].process == process) return static_cast<int32_t>(i);
   hosts_.push_back({.process = process});
-  host_blocks_[0].emplace_back(), host_blocks_[1].emplace_back();
+  pinned_.emplace_back();
   return static_cast<int32_t>(hosts_.size() - 1);
 }
 
@@ -285,15 +289,42 @@ void DriverGatherer::end_context(One& one) {
   one.segments.forget_ranges();
 }
 
-void DriverGatherer::host_changed(const Memory& memory, uint64_t bytes) {
+void DriverGatherer::add_step(DriverHost* host) const {
+  if (host->steps.size() == kMostHostSteps) return void(host->has_more_steps = true);
+  host->steps.push_back({time_ns_, host->pinned_bytes, host->registered_bytes});
+}
+
+void DriverGatherer::host_came(const Memory& memory, uint64_t address, Live live) {
+  host_went(memory, address);  // its end was missed
   DriverHost& host = hosts_[static_cast<size_t>(memory.host)];
+  Pinned& blocks = pinned_[static_cast<size_t>(memory.host)];
   const bool is_pinned = memory.use == DriverUse::kPinned;
-  uint64_t& now = is_pinned ? host.pinned_bytes : host.registered_bytes;
-  uint64_t& peak = is_pinned ? host.pinned_peak_bytes : host.registered_peak_bytes;
-  now += bytes;
-  peak = std::max(peak, now);
-  if (host.steps.size() == kMostHostSteps) return void(host.has_more_steps = true);
-  host.steps.push_back({time_ns_, host.pinned_bytes, host.registered_bytes});
+  blocks.live[is_pinned][address] = live;
+  if (!is_pinned) {
+    host.registered_bytes += live.bytes;
+    host.registered_peak_bytes = std::max(host.registered_peak_bytes, host.registered_bytes);
+    add_step(&host);
+    return;
+  }
+  if (blocks.by_library.size() < libraries_.size()) blocks.by_library.resize(libraries_.size());
+  blocks.by_library[live.library] += live.bytes;
+  host.pinned_bytes += live.bytes;
+  add_step(&host);
+  if (host.pinned_bytes <= host.pinned_peak_bytes) return;
+  host.pinned_peak_bytes = host.pinned_bytes;
+  blocks.by_library_at_peak = blocks.by_library;
+}
+
+void DriverGatherer::host_went(const Memory& memory, uint64_t address) {
+  Pinned& blocks = pinned_[static_cast<size_t>(memory.host)];
+  const bool is_pinned = memory.use == DriverUse::kPinned;
+  const auto known = blocks.live[is_pinned].find(address);
+  if (known == blocks.live[is_pinned].end()) return;
+  DriverHost& host = hosts_[static_cast<size_t>(memory.host)];
+  (is_pinned ? host.pinned_bytes : host.registered_bytes) -= known->second.bytes;
+  if (is_pinned) blocks.by_library[known->second.library] -= known->second.bytes;
+  blocks.live[is_pinned].erase(known);
+  add_step(&host);
 }
 
 void DriverGatherer::seed(const LiveState& state, const Tables& tables) {
@@ -311,10 +342,8 @@ void DriverGatherer::seed(const LiveState& state, const Tables& tables) {
     for (const auto& [address, block] : device.blocks) {
       if (memory.device >= 0)
         came(memory, address, {block.size_bytes, library_of(block.stack, tables)});
-      if (memory.host < 0) continue;
-      host_blocks_[memory.use == DriverUse::kPinned][static_cast<size_t>(memory.host)][address] =
-          block.size_bytes;
-      host_changed(memory, block.size_bytes);
+      if (memory.host >= 0)
+        host_came(memory, address, {block.size_bytes, library_of(block.stack, tables)});
     }
   }
   // Once the ranges that they lie in are known.
@@ -359,15 +388,10 @@ void DriverGatherer::take(const EventBatch& batch, const Tables& tables) {
       continue;
     }
     if (memory.host >= 0) {
-      auto& blocks =
-          host_blocks_[memory.use == DriverUse::kPinned][static_cast<size_t>(memory.host)];
-      if (const auto known = blocks.find(batch.address[i]); known != blocks.end()) {
-        host_changed(memory, 0 - known->second);
-        blocks.erase(known);
-      }
-      if (action != Action::kAlloc) continue;
-      blocks[batch.address[i]] = batch.size_bytes[i];
-      host_changed(memory, batch.size_bytes[i]);
+      host_went(memory, batch.address[i]);
+      if (action == Action::kAlloc)
+        host_came(memory, batch.address[i],
+                  {batch.size_bytes[i], library_of(batch.stack[i], tables)});
       continue;
     }
     if (memory.device < 0) continue;
@@ -481,12 +505,19 @@ std::shared_ptr<const DriverMemories> DriverGatherer::finish(const Tables& table
     for (DriverMoment* moment : moments) {
       for (DriverLibrary& library : moment->libraries)
         library.is_framework = is_framework_library(library.name, one.has_framework);
-      std::sort(moment->libraries.begin(), moment->libraries.end(),
-                [](const DriverLibrary& a, const DriverLibrary& b) {
-                  return a.bytes != b.bytes ? a.bytes > b.bytes : a.name < b.name;
-                });
+      std::ranges::sort(moment->libraries, library_with_more_first);
     }
     out->devices.push_back(std::move(one.out));
+  }
+  for (size_t i = 0; i < hosts_.size(); ++i) {
+    const std::vector<uint64_t>& at_peak = pinned_[i].by_library_at_peak;
+    for (size_t library = 0; library < at_peak.size(); ++library) {
+      const std::string& name = libraries_[library];
+      if (at_peak[library] != 0)
+        hosts_[i].libraries.push_back(
+            {name, at_peak[library], is_framework_library(name, true)});
+    }
+    std::ranges::sort(hosts_[i].libraries, library_with_more_first);
   }
   out->hosts = std::move(hosts_);
   return out->devices.empty() && out->hosts.empty() ? nullptr : out;

@@ -153,6 +153,7 @@ struct DriverHost {
   };
   std::vector<Step> steps;
   bool has_more_steps = false;
+  std::vector<DriverLibrary> libraries;  ///< who pinned pinned_peak_bytes, the largest first
 };
 inline constexpr size_t kMostHostSteps = 65'536;
 
@@ -203,7 +204,9 @@ class DriverGatherer {
   uint32_t library_of(uint32_t stack, const Tables& tables);
   void came(const Memory& memory, uint64_t address, Live live);
   void went(const Memory& memory, uint64_t address);
-  void host_changed(const Memory& memory, uint64_t more_bytes);  // wraps for less
+  void add_step(DriverHost* host) const;
+  void host_came(const Memory& memory, uint64_t address, Live live);
+  void host_went(const Memory& memory, uint64_t address);
   void pages(One& one, uint64_t address, uint64_t bytes, bool is_coming);
   void end_context(One& one);
   void changed(One& one, DriverUse use);
@@ -217,7 +220,11 @@ class DriverGatherer {
   std::vector<Memory> memories_;
   std::vector<One> devices_;
   std::vector<DriverHost> hosts_;
-  std::vector<absl::flat_hash_map<uint64_t, uint64_t>> host_blocks_[2];
+  struct Pinned {
+    absl::flat_hash_map<uint64_t, Live> live[2];  // [1]: pinned, [0]: registered
+    std::vector<uint64_t> by_library, by_library_at_peak;
+  };
+  std::vector<Pinned> pinned_;  // as hosts_
   std::vector<std::string> libraries_;
   absl::flat_hash_map<uint32_t, uint32_t> library_of_stack_;
   const std::vector<TruthOfProcess>* truths_;

@@ -3,24 +3,38 @@
 #include <algorithm>
 #include <utility>
 
+#include "analysis/replay/graph_pool_slack.h"
+#include "analysis/replay/pinned_cache_growth.h"
+#include "analysis/replay/pinned_rounding.h"
+#include "analysis/replay/record_stream_pending.h"
+#include "analysis/replay/settings_conflict.h"
 #include "analysis/replay/settings_text.h"
+#include "analysis/replay/stranded_stream_cache.h"
 #include "trace/trace_source.h"
 
 namespace gpumemprof {
 namespace {
+
+/// What is fed by a replay.
+struct Watched {
+  CacheGrowth growth;
+  StrandedCache stranded;
+  Watched(const AllocatorTrace& trace, const TraceStart& start)
+      : growth(trace), stranded(trace, start) {}
+};
 
 /// Looks on while a trace is replayed: two timelines, and the allocator at the moments that matter.
 class Watcher {
  public:
   Watcher(const AllocatorTrace& trace, std::optional<uint64_t> peak_event,
           const std::vector<uint64_t>& ooms, const SnapshotAnalysisOptions& options,
-          SnapshotDevice* device, CacheGrowth* growth)
+          SnapshotDevice* device, Watched* watched)
       : trace_(trace),
         peak_event_(peak_event.value_or(kBeforeFirstEvent)),
         ooms_(ooms),
         options_(options),
         device_(device),
-        growth_(growth) {}
+        watched_(watched) {}
 
   bool see(uint64_t event, const Simulator& simulator) {
     if (event == peak_event_) device_->at_peak = look_at(simulator, event);
@@ -29,7 +43,8 @@ class Watcher {
       begin(now);
       return true;
     }
-    growth_->see(event, simulator);
+    watched_->growth.see(event, simulator);
+    watched_->stranded.see(event, simulator);
     // Only what changes: the rest of a bucket is the level that it has.
     const uint64_t allocated = now.allocated.current, reserved = now.reserved.current;
     if (allocated != allocated_ || reserved != reserved_) {
@@ -66,7 +81,8 @@ class Watcher {
 
  private:
   void begin(const AllocatorStatistics& now) {
-    growth_->begin(now);
+    watched_->growth.begin(now);
+    watched_->stranded.begin(now);
     device_->most_fragmented_bytes = now.fragmented_bytes();
     device_->most_fragmented_event.reset();
     allocated_ = now.allocated.current, reserved_ = now.reserved.current;
@@ -81,7 +97,7 @@ class Watcher {
   const std::vector<uint64_t>& ooms_;
   const SnapshotAnalysisOptions& options_;
   SnapshotDevice* device_;
-  CacheGrowth* growth_;
+  Watched* watched_;
   size_t next_oom_ = 0;
   uint64_t allocated_ = 0, reserved_ = 0;  // after the event before
 };
@@ -128,6 +144,26 @@ void name_growth(const AllocatorTrace& trace, const TraceStart& start,
   device->variable_shapes->expandable_peak_reserved_bytes = expandable.peak_reserved_bytes;
 }
 
+void find_troubles(const AllocatorTrace& trace, const TraceStart& start,
+                   const RecordedSettings& settings, const StrandedCache& stranded,
+                   SnapshotDevice* device) {
+  const auto add = [&](std::optional<Finding> found) {
+    if (found) device->troubles.push_back(*std::move(found));
+  };
+  add(find_graph_pool_slack(trace, start, settings, *device));
+  if (!device->is_consistent || !device->has_history) return;
+  add(stranded.find(settings, *device));
+  add(find_record_stream_pending(trace, start, settings, *device));
+  add(find_settings_conflict(trace, start, settings, *device));
+}
+
+void find_pinned_troubles(const AllocatorTrace& trace, const TraceStart& start,
+                          SnapshotDevice* device) {
+  const PinnedUse use = pinned_use(trace, start);
+  for (std::optional<Finding> found : {find_pinned_rounding(use), find_pinned_cache_growth(use)})
+    if (found) device->troubles.push_back(*std::move(found));
+}
+
 }  // namespace
 
 SegmentSums sum_segments(const AllocatorTrace& trace) {
@@ -169,6 +205,11 @@ SnapshotDevice replay_device(const AllocatorSnapshot& snapshot, size_t index,
                              const SnapshotAnalysisOptions& options) {
   const AllocatorTrace& trace = snapshot.traces[index];
   SnapshotDevice device = describe_device(snapshot, index, peak_event);
+  if (trace.device < 0) {
+    device.contradiction = "pinned host memory has an allocator of its own, which is not replayed";
+    find_pinned_troubles(trace, start, &device);
+    return device;
+  }
   device.is_replayed = true;
   device.contradiction.clear();
   device.oom_count = trace.events.count(Action::kOom);
@@ -184,11 +225,11 @@ SnapshotDevice replay_device(const AllocatorSnapshot& snapshot, size_t index,
       ooms.back() = i;
   }
   SnapshotDevice tried, best;
-  CacheGrowth tried_growth(trace), growth(trace);
+  Watched trying(trace, start), watched(trace, start);
   const auto replay = [&](const Release& release) {
     tried = device;
-    tried_growth = CacheGrowth(trace);
-    Watcher watcher(trace, peak_event, ooms, options, &tried, &tried_growth);
+    trying = Watched(trace, start);
+    Watcher watcher(trace, peak_event, ooms, options, &tried, &trying);
     ReplayResult result = replay_recorded(
         trace, start, snapshot.settings, release,
         [&](uint64_t event, const Simulator& simulator) { return watcher.see(event, simulator); });
@@ -197,14 +238,15 @@ SnapshotDevice replay_device(const AllocatorSnapshot& snapshot, size_t index,
   };
   ReplayResult found = search_release(snapshot.info.writer_version_hint, replay, [&] {
     best = std::move(tried);
-    growth = std::move(tried_growth);
+    watched = std::move(trying);
   });
   device = std::move(best);
   device.replay = std::move(found);
   device.peak_allocated_time_us = time_of_event(trace, device.replay.peak_allocated.event);
   device.peak_reserved_time_us = time_of_event(trace, device.replay.peak_reserved.event);
   check_consistency(&device);
-  if (device.is_consistent) name_growth(trace, start, snapshot.settings, growth, &device);
+  if (device.is_consistent) name_growth(trace, start, snapshot.settings, watched.growth, &device);
+  find_troubles(trace, start, snapshot.settings, watched.stranded, &device);
   for (OomExplanation& oom : device.ooms) {
     if (!device.is_consistent) {
       oom.not_reproduced = "the trace contradicts itself";

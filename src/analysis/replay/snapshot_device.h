@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "allocator/replay.h"
+#include "analysis/finding.h"
 #include "analysis/pass/moments.h"
 #include "analysis/replay/allocator_moment.h"
 #include "analysis/replay/cache_growth.h"
@@ -61,6 +62,9 @@ struct SnapshotDevice {
   std::optional<IdleCache> idle_cache;            ///< likewise
   std::vector<OomExplanation> ooms;               ///< kMostOoms: the first and the last
   uint64_t oom_count = 0;
+  /// "graph_pool_slack", "stranded_stream_cache", "record_stream_pending", "settings_conflict"; of
+  /// pinned host memory "pinned_rounding" and "pinned_cache_growth".
+  std::vector<Finding> troubles;
 };
 
 struct SnapshotAnalysisOptions {
@@ -78,7 +82,8 @@ SnapshotDevice describe_device(const AllocatorSnapshot& snapshot, size_t index,
 
 /// Replays `snapshot.traces[index]`, which begins with `start`, and looks into the allocator at
 /// `peak_event` (absent: before the first event) and at every kOom. The release is that of the
-/// reader's hint whose rules match most.
+/// reader's hint whose rules match most. Pinned host memory has another allocator: it is described,
+/// and its troubles are looked for.
 SnapshotDevice replay_device(const AllocatorSnapshot& snapshot, size_t index,
                              const TraceStart& start, std::optional<uint64_t> peak_event,
                              const SnapshotAnalysisOptions& options);

@@ -2,20 +2,18 @@
 
 #include <algorithm>
 
+#include "analysis/replay/graph_pool_slack.h"
+#include "analysis/statistics/worth.h"
 #include "base/size.h"
 
 namespace gpumemprof {
 namespace {
 
-// Thresholds of findings: shares of the reserved bytes at the peak, and a minimum size, below which
-// a change is not worth it.
-constexpr uint64_t kLeastBytes = 32 * kMiB;
-constexpr uint64_t kFragmentedShare = 20;  // one 20th: 5 %
 constexpr uint64_t kSlackShare = 10;
-constexpr uint64_t kRoundingShare = 20;
 
-bool is_worth(uint64_t bytes, uint64_t of, uint64_t share) {
-  return bytes >= kLeastBytes && bytes >= of / share;
+const Finding* trouble(const SnapshotDevice& device, std::string_view kind) {
+  const auto found = std::ranges::find(device.troubles, kind, &Finding::kind);
+  return found == device.troubles.end() ? nullptr : &*found;
 }
 
 std::string oom_fix(const OomExplanation& oom) {
@@ -62,6 +60,19 @@ Finding oom_finding(const OomExplanation& oom, bool is_consistent) {
                            {"free_inside_bytes", oom.free_inside_bytes},
                            {"available_bytes", oom.room.bytes},
                            {"largest_free_block_bytes", oom.obstacle.largest_usable_bytes}});
+  if (oom.fitting_bytes != 0) {
+    finding.kind = "refused_though_it_fits";
+    finding.title = format_bytes(oom.asked_bytes) + " were refused with a free block of " +
+                    format_bytes(oom.fitting_bytes) +
+                    " in the cache that fits: PyTorch had waited for other streams and did not "
+                    "look through its cache again";
+    finding.evidence.push_back({"fitting_block_bytes", oom.fitting_bytes});
+    finding.fix =
+        "catch the error and ask once more, or let no block of this stream wait for others "
+        "(record_stream): in the replay the second try is served";
+    finding.is_fix_simulated = true;
+    return finding;
+  }
   finding.fix = oom_fix(oom);
   if (const OomTrial* trial = best_trial(oom)) {
     finding.is_fix_simulated = true;
@@ -100,16 +111,19 @@ void add_replay(const SnapshotDevice& device, std::vector<Finding>* findings) {
 void add_peak(const SnapshotDevice& device, std::vector<Finding>* findings) {
   const AllocatorMoment& peak = *device.at_peak;
   const MemoryFigures& figures = peak.figures;
-  // If varying shapes are the cause, their finding covers it.
-  if (!device.variable_shapes &&
-      is_worth(peak.pinned_bytes, figures.reserved_bytes, kFragmentedShare)) {
+  // What lies in private pools has a finding of its own; if varying shapes are the cause, theirs
+  // covers it.
+  const bool is_of_settings = trouble(device, "settings_conflict") != nullptr;
+  const PoolSlack in_pools = trouble(device, "graph_pool_slack") ? pool_slack(peak) : PoolSlack{};
+  const uint64_t pinned = less_or_none(peak.pinned_bytes, in_pools.pinned_bytes);
+  if (!device.variable_shapes && !is_of_settings && is_worth(pinned, figures.reserved_bytes)) {
     Finding finding{
         .kind = "fragmentation",
         .severity = Severity::kWarning,
-        .title = format_bytes(peak.pinned_bytes) + " of " + format_bytes(figures.reserved_bytes) +
+        .title = format_bytes(pinned) + " of " + format_bytes(figures.reserved_bytes) +
                  " reserved at the peak are free pieces in segments pinned by live blocks",
-        .bytes = peak.pinned_bytes,
-        .evidence = {{"pinned_bytes", peak.pinned_bytes},
+        .bytes = pinned,
+        .evidence = {{"pinned_bytes", pinned},
                      {"pinned_segments", peak.pinned_segments},
                      {"largest_free_block_bytes", peak.free.largest_bytes},
                      {"reserved_bytes", figures.reserved_bytes}}};
@@ -121,21 +135,24 @@ void add_peak(const SnapshotDevice& device, std::vector<Finding>* findings) {
     findings->push_back(std::move(finding));
   }
   const bool is_told =
+      is_of_settings || trouble(device, "stranded_stream_cache") != nullptr ||
       device.idle_cache && device.idle_cache->first_event <= device.peak_event.value_or(0);
-  if (!is_told && is_worth(figures.releasable_bytes, figures.reserved_bytes, kSlackShare)) {
+  const uint64_t releasable = less_or_none(figures.releasable_bytes,
+                                           in_pools.free_bytes - in_pools.pinned_bytes);
+  if (!is_told && is_worth(releasable, figures.reserved_bytes, kSlackShare)) {
     findings->push_back({.kind = "cache_slack",
                          .severity = Severity::kInfo,
-                         .title = format_bytes(figures.releasable_bytes) + " of " +
+                         .title = format_bytes(releasable) + " of " +
                                   format_bytes(figures.reserved_bytes) +
                                   " reserved at the peak are wholly free segments: "
                                   "torch.cuda.empty_cache() would release them",
-                         .bytes = figures.releasable_bytes,
-                         .evidence = {{"releasable_bytes", figures.releasable_bytes},
+                         .bytes = releasable,
+                         .evidence = {{"releasable_bytes", releasable},
                                       {"reserved_bytes", figures.reserved_bytes}}});
   }
   const uint64_t rounding =
       figures.active_bytes - std::min(figures.requested_bytes, figures.active_bytes);
-  if (is_worth(rounding, figures.active_bytes, kRoundingShare)) {
+  if (is_worth(rounding, figures.active_bytes)) {
     findings->push_back(
         {.kind = "rounding",
          .severity = Severity::kInfo,
@@ -201,13 +218,16 @@ void add_snapshot_findings(const SnapshotDevice& device, uint16_t index,
   for (const OomExplanation& oom : device.ooms) {
     findings->push_back(oom_finding(oom, device.is_consistent));
   }
-  add_replay(device, findings);
+  if (device.is_replayed) add_replay(device, findings);
   if (device.is_consistent && device.at_peak) add_peak(device, findings);
-  if (device.variable_shapes) {
+  const bool is_told =  // the cache that they tell of is that of a trouble
+      trouble(device, "stranded_stream_cache") || trouble(device, "settings_conflict");
+  if (device.variable_shapes && !trouble(device, "settings_conflict")) {
     add_variable_shapes(device, findings);
-  } else if (device.idle_cache) {  // what shapes of before left behind is idle too
+  } else if (device.idle_cache && !is_told) {  // what shapes of before left behind is idle too
     add_idle_cache(device, findings);
   }
+  for (const Finding& finding : device.troubles) findings->push_back(finding);
   for (size_t i = first; i < findings->size(); ++i) (*findings)[i].device = index;
 }
 

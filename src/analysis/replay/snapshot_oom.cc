@@ -105,10 +105,13 @@ OomExplanation explain_oom(const AllocatorTrace& trace, uint64_t index,
   oom.asked_bytes = event.size_bytes;
   oom.device_free_bytes = event.address;
   oom.moment = look_at(simulator, index);
-  oom.obstacle = obstacle(simulator, {.requested_bytes = event.size_bytes,
-                                      .stream = event.stream,
-                                      .pool = event.pool,
-                                      .stack = event.stack});
+  const Simulator::Request request{.requested_bytes = event.size_bytes,
+                                   .stream = event.stream,
+                                   .pool = event.pool,
+                                   .stack = event.stack};
+  oom.obstacle = obstacle(simulator, request);
+  if (trace.has_pools || trace.pools.size() == 1)
+    oom.fitting_bytes = fitting_bytes(simulator, request);
   const MemoryFigures& figures = oom.moment.figures;
   oom.room = room_at_refusal(trace, index, simulator);
   oom.free_inside_bytes = figures.reserved_bytes - figures.active_bytes;

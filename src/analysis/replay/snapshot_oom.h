@@ -45,6 +45,9 @@ struct OomExplanation {
   ProcessRoom room;  ///< the most that this process could have had of the device then
   /// Of the device, in other processes or CUDA's own; absent where the device's size is not known.
   std::optional<uint64_t> held_by_others_bytes;
+  /// A free block that would have served it, right after it was refused: the cache was not searched
+  /// again when the streams had been waited for. 0: none, or its pool is not known.
+  uint64_t fitting_bytes = 0;
   uint64_t free_inside_bytes = 0;  ///< reserved and not in use, in pieces
   RefusalCause cause = RefusalCause::kWantOfMemory;
   /// Not kFragmentation: asked − everything that was free; 0 where the limit is not known.

@@ -48,7 +48,7 @@ std::optional<EvidencePlace> evidence_of(const Finding& finding, const Analysis&
   const auto device =
       std::ranges::find(analysis.devices, finding.device, &DeviceAnalysis::device);
   if (device == analysis.devices.end() || device->pool) return std::nullopt;
-  if (finding.kind == "out_of_memory") {
+  if (is_refusal(finding)) {
     const auto refusal = refusal_of(finding, *device);
     if (!refusal) return std::nullopt;
     return EvidencePlace{.view = View::kAddressSpace,
@@ -56,11 +56,17 @@ std::optional<EvidencePlace> evidence_of(const Finding& finding, const Analysis&
                     .device = finding.device,
                     .number = *refusal};
   }
-  if (finding.kind == "inconsistent_trace") return std::nullopt;
+  constexpr std::string_view kNowhere[] = {"inconsistent_trace", "pinned_rounding",
+                                           "pinned_cache_growth", "nccl_communicators"};
+  if (std::ranges::find(kNowhere, finding.kind) != std::end(kNowhere)) return std::nullopt;
   if (finding.kind == "replay_mismatch")
     return event_of(*device, figure(finding, "first_mismatch_event"));
   if (finding.kind == "cache_slack") return event_of(*device, figure(finding, "first_event"));
-  if (finding.kind == "fragmentation" || finding.kind == "rounding")
+  if (finding.kind == "stranded_stream_cache")
+    return event_of(*device, figure(finding, "event_index"));
+  constexpr std::string_view kAtPeak[] = {"fragmentation", "rounding", "graph_pool_slack",
+                                          "record_stream_pending", "settings_conflict"};
+  if (std::ranges::find(kAtPeak, finding.kind) != std::end(kAtPeak))
     return event_of(*device, std::nullopt);
   if (finding.kind == "sawtooth" || finding.kind == "spike") return evidence_at_peak(*device);
   // What grows is what the run leaves behind.

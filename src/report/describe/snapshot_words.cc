@@ -14,6 +14,8 @@ namespace {
 constexpr size_t kHoldersOfOom = 5;
 
 std::string cause_text(const OomExplanation& oom) {
+  if (oom.fitting_bytes != 0)
+    return "a free block fits, but the cache was not searched again after waiting for streams";
   switch (oom.cause) {
     case RefusalCause::kWantOfMemory:
       return fmt::format("not enough memory: {} more than everything that was free",
@@ -97,6 +99,7 @@ std::string why_refused(const OomExplanation& oom) {
                         format_bytes(oom.free_inside_bytes),
                         format_bytes(oom.obstacle.largest_usable_bytes));
   }
+  if (oom.fitting_bytes != 0) return text + ": one fits, and a second try is served.";
   if (is_unknown) return text + ", so a limit of the process refused it.";
   if (oom.cause == RefusalCause::kFragmentation) return text + ": fragmentation.";
   if (oom.missing_bytes != 0) text += ": " + format_bytes(oom.missing_bytes) + " too little";
