@@ -154,4 +154,4 @@ def test_a_line_that_keeps_arrays_is_found(tmp_path):
     found = [f for f in report["findings"] if "program.py:5" in json.dumps(f)]
     assert found and "host malloc" in json.dumps(found)
     malloc = next(d for d in report["devices"] if d["device"] == "host malloc")
-    assert sum(h["bytes"] for h in malloc["holders_at_end"] if h["line"] and "program.py:5" in h["line"]) == 120 * 512 * KB
+    assert sum(h["bytes"] for h in malloc["holders_at_peak"] if h["line"] and "program.py:5" in h["line"]) == 120 * 512 * KB
