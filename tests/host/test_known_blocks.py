@@ -133,3 +133,25 @@ def test_without_the_option_nothing_of_it_is_there(tmp_path):
     data.write_bytes(b"x" * 70000)
     done = harness.record(tmp_path / "r", [program, data]).ok()
     assert b"nothing recorded" in done.stderr
+
+
+LEAKING_PROGRAM = """
+import numpy as np
+kept = []
+def load(i):
+    kept.append(np.full((64, 1024), i, dtype=np.float64))     # 512 KiB, stays
+    return (kept[-1] * 2).sum()                               # goes
+for i in range(120):
+    load(i)
+"""
+
+
+def test_a_line_that_keeps_arrays_is_found(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(LEAKING_PROGRAM)
+    harness.record(tmp_path / "r", [harness.PYTHON, program], ["--host"]).ok()
+    report = harness.analysis(tmp_path / "r")
+    found = [f for f in report["findings"] if "program.py:5" in json.dumps(f)]
+    assert found and "host malloc" in json.dumps(found)
+    malloc = next(d for d in report["devices"] if d["device"] == "host malloc")
+    assert sum(h["bytes"] for h in malloc["holders_at_peak"] if h["line"] and "program.py:5" in h["line"]) == 120 * 512 * KB
