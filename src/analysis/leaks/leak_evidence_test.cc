@@ -24,7 +24,7 @@ std::string module_of_leak(std::string_view first, std::string_view second) {
                          .growth = {.bytes_a_step = 80}});
   leak.stacks.push_back({.stack = tables.stacks.push(outer, frame(kModuleFile, second, 0)),
                          .growth = {.bytes_a_step = 70}});
-  return evidence_of(leak, AllLeaks({leak}, tables), tables, HolderStacks(nullptr)).module;
+  return evidence_of(leak, AllLeaks({leak}, tables), tables, HolderStacks(nullptr), {}).module;
 }
 
 TEST(LeakEvidence, TheModuleIsTheInnermostOfMostOfTheGrowth) {

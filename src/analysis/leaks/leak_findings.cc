@@ -198,8 +198,13 @@ void add_leak_findings(const std::vector<ProcessHistory>& histories, const Table
               limit_of(group.whole, tables, held[{group.whole.process, group.whole.device}],
                        context.capacity_bytes),
               &finding);
-    add_holder({group.evidence.holder, group.evidence.held_blocks},
-               holders.of_process(group.whole.process, tables), &finding);
+    if (is_host_blocks(tables.devices[group.whole.device])) {
+      finding.facts.emplace_back("holder", "unknown, because only holders of tensors are looked up");
+      if (finding.kind == "leak") finding.fix = "free these blocks, or limit what keeps them";
+    } else {
+      add_holder({group.evidence.holder, group.evidence.held_blocks},
+                 holders.of_process(group.whole.process, tables), &finding);
+    }
     analysis->findings.push_back(std::move(finding));
   }
   for (const KeptGradients& kept : find_kept_gradients(histories, leaks, tables)) {

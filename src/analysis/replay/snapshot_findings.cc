@@ -136,7 +136,7 @@ void add_peak(const SnapshotDevice& device, std::vector<Finding>* findings) {
   }
   const bool is_told =
       is_of_settings || trouble(device, "stranded_stream_cache") != nullptr ||
-      device.idle_cache && device.idle_cache->first_event <= device.peak_event.value_or(0);
+      (device.idle_cache && device.idle_cache->first_event <= device.peak_event.value_or(0));
   const uint64_t releasable = less_or_none(figures.releasable_bytes,
                                            in_pools.free_bytes - in_pools.pinned_bytes);
   if (!is_told && is_worth(releasable, figures.reserved_bytes, kSlackShare)) {
