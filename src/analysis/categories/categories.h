@@ -123,7 +123,7 @@ class Categories {
     bool is_at_peak;
     uint64_t peak_epoch;
   };
-  struct KeptToTheEnd {
+  struct Freed {
     Block block;
     Verdict verdict;
     PartEnd end;
@@ -133,7 +133,7 @@ class Categories {
     AddressMap index;  // address -> number of a block
     std::vector<Block> blocks;
     std::vector<uint32_t> unused;
-    std::vector<KeptToTheEnd> kept_to_the_end;  // freed as the program ended, and unknown
+    std::vector<Freed> freed_since_alloc;  // of unknown category
     HolderSums at_peak;
     Peak peak;
     std::vector<Moment> moments;
@@ -172,6 +172,7 @@ class Categories {
                 size_t index);
   KnownAs end_part(OfDevice& device, const Block& block, const Verdict& verdict,
                  const PartEnd& end);
+  void take_freed(uint16_t device, uint64_t peak_epoch);
   PartEnd part_end(const OfDevice& device, bool is_at_peak, uint64_t peak_epoch) const;
   KnownAs known(const Block& block, const Verdict& verdict, uint32_t process);
   void take_rule(uint16_t device, uint64_t address, uint64_t number, Block* block) const;
