@@ -256,16 +256,8 @@ BlockLife Categories::life_of(const Block& block, const CopyLinks::Block& place,
 }
 
 bool Categories::is_cache(uint32_t stack) const {
-  const auto found = sites_.find(stack);
-  if (found == sites_.end()) return false;
-  const Site& site = found->second;
-  return is_cache_site({.site_grows = site.grows, .site_keeps = site.keeps,
-                        .site_replaces = site.replaces()});
-}
-
-Categories::PartEnd Categories::part_end(const OfDevice& device, bool is_at_peak,
-                                         uint64_t peak_epoch) const {
-  return {last_ns_, moment_count_, device.moments.size(), is_at_peak, peak_epoch};
+  const auto site = sites_.find(stack);
+  return site != sites_.end() && site->second.is_cache();
 }
 
 void Categories::end_life(OfDevice& device, const CopyLinks::Block& place, const DeviceState& state,
