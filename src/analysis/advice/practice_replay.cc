@@ -116,11 +116,9 @@ class ChangedTrace {
 Result<std::vector<uint64_t>> replay_changes(EventSource& source,
                                              const std::vector<TraceChange>& changes) {
   std::vector<ChangedTrace> traces(changes.begin(), changes.end());
-  std::vector<uint64_t> steps;  // by process: how many have ended
-  const auto step_of = [&](uint32_t process) -> uint64_t& {
-    if (process >= steps.size()) steps.resize(size_t{process} + 1);
-    return steps[process];
-  };
+  // By process, of which a snapshot has none: how many have ended.
+  absl::flat_hash_map<uint32_t, uint64_t> steps;
+  const auto step_of = [&](uint32_t process) -> uint64_t& { return steps[process]; };
   const Tables& tables = source.tables();
   const auto process_of = [&](uint16_t device) {
     return device < tables.devices.size() ? tables.devices[device].process : 0;

@@ -117,6 +117,7 @@ void Categories::on_alloc(size_t i, uint16_t index, const DeviceState& state) {
   if (index >= devices_.size()) devices_.resize(size_t{index} + 1);
   OfDevice& device = devices_[index];
   device.process = index < tables_.devices.size() ? tables_.devices[index].process : 0;
+  if (!device.freed_since_alloc.empty()) take_freed(index, state.peak_epoch);
   last_ns_ = batch_->time_ns[i];
   const uint32_t made_by = batch_->thread[i], stack = batch_->stack[i];
   const Attribution& work = attributions_.of(stack);
@@ -257,14 +258,7 @@ BlockLife Categories::life_of(const Block& block, const CopyLinks::Block& place,
 
 bool Categories::is_cache(uint32_t stack) const {
   const auto site = sites_.find(stack);
-  return site != sites_.end() && is_cache_site({.site_grows = site->second.grows,
-                                                .site_keeps = site->second.keeps,
-                                                .site_replaces = site->second.replaces()});
-}
-
-Categories::PartEnd Categories::part_end(const OfDevice& device, bool is_at_peak,
-                                         uint64_t peak_epoch) const {
-  return {last_ns_, moment_count_, device.moments.size(), is_at_peak, peak_epoch};
+  return site != sites_.end() && site->second.is_cache();
 }
 
 void Categories::end_life(OfDevice& device, const CopyLinks::Block& place, const DeviceState& state,
@@ -276,9 +270,9 @@ void Categories::end_life(OfDevice& device, const CopyLinks::Block& place, const
   const Verdict verdict = verdict_of(attributions_.of(block.stack), life);
   // Live at the peak: it had begun by then. A free is never the peak.
   const PartEnd end = part_end(device, block.event <= state.peak_event, state.peak_epoch);
-  // What a program keeps to its end is freed as it ends, before its leaks have a name.
-  if (!life.is_freed && verdict.category == Category::kUnknown) {
-    device.kept_to_the_end.push_back({block, verdict, end});
+  // What a program keeps to its last allocation is freed before its leaks have a name.
+  if (verdict.category == Category::kUnknown) {
+    device.freed_since_alloc.push_back({block, verdict, end});
   } else {
     keep(place.device, block, end_part(device, block, verdict, end), BlockKeeper::kToItsEnd);
   }
@@ -309,6 +303,17 @@ KnownAs Categories::end_part(OfDevice& device, const Block& block, const Verdict
   add_to_moments(device, block, is, end.moments);
   if (end.is_at_peak) device.at_peak.add(is, block.stack, block.size_bytes, end.peak_epoch);
   return is;
+}
+
+void Categories::take_freed(uint16_t index, uint64_t peak_epoch) {
+  OfDevice& device = devices_[index];
+  for (Freed& freed : device.freed_since_alloc) {
+    if (told_caches_.contains(freed.block.stack)) freed.verdict = {Category::kKvCache};
+    freed.end.is_at_peak &= freed.end.peak_epoch == peak_epoch;  // else a higher one came after it
+    const KnownAs is = end_part(device, freed.block, freed.verdict, freed.end);
+    keep(index, freed.block, is, BlockKeeper::kToItsEnd);
+  }
+  device.freed_since_alloc.clear();
 }
 
 void Categories::take_marks(size_t before_event) {
@@ -546,13 +551,7 @@ DeviceCategories Categories::finish(uint16_t index, const DeviceState& state) {
   }
   OfDevice& device = devices_[index];
   const uint64_t end = last_ns_ - start_ns_;
-  for (KeptToTheEnd& kept : device.kept_to_the_end) {
-    if (told_caches_.contains(kept.block.stack)) kept.verdict = {Category::kKvCache};
-    // A higher peak came after it.
-    kept.end.is_at_peak &= kept.end.peak_epoch == state.peak_epoch;
-    const KnownAs is = end_part(device, kept.block, kept.verdict, kept.end);
-    keep(index, kept.block, is, BlockKeeper::kToItsEnd);
-  }
+  take_freed(index, state.peak_epoch);
   HolderSums at_end;
   device.index.for_each([&](uint64_t, uint32_t number) {
     const Block& block = device.blocks[number];

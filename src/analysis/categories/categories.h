@@ -103,6 +103,10 @@ class Categories {
     bool grows = false, keeps = false;
     /// Of the blocks that one call outlived most made way for a larger one, and more than live now.
     bool replaces() const { return for_more >= 2 && for_more > 3 * for_less && for_more > live; }
+    bool is_cache() const {
+      return is_cache_site(
+          {.site_grows = grows, .site_keeps = keeps, .site_replaces = replaces()});
+    }
   };
   struct SiteSteps {
     uint32_t first = UINT32_MAX, last = 0;
@@ -123,7 +127,7 @@ class Categories {
     bool is_at_peak;
     uint64_t peak_epoch;
   };
-  struct KeptToTheEnd {
+  struct Freed {
     Block block;
     Verdict verdict;
     PartEnd end;
@@ -133,7 +137,7 @@ class Categories {
     AddressMap index;  // address -> number of a block
     std::vector<Block> blocks;
     std::vector<uint32_t> unused;
-    std::vector<KeptToTheEnd> kept_to_the_end;  // freed as the program ended, and unknown
+    std::vector<Freed> freed_since_alloc;  // of unknown category
     HolderSums at_peak;
     Peak peak;
     std::vector<Moment> moments;
@@ -172,7 +176,10 @@ class Categories {
                 size_t index);
   KnownAs end_part(OfDevice& device, const Block& block, const Verdict& verdict,
                  const PartEnd& end);
-  PartEnd part_end(const OfDevice& device, bool is_at_peak, uint64_t peak_epoch) const;
+  void take_freed(uint16_t device, uint64_t peak_epoch);
+  PartEnd part_end(const OfDevice& device, bool is_at_peak, uint64_t peak_epoch) const {
+    return {last_ns_, moment_count_, device.moments.size(), is_at_peak, peak_epoch};
+  }
   KnownAs known(const Block& block, const Verdict& verdict, uint32_t process);
   void take_rule(uint16_t device, uint64_t address, uint64_t number, Block* block) const;
   BlockLife life_of(const Block& block, const CopyLinks::Block& place, uint32_t process);
