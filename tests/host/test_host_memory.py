@@ -27,7 +27,25 @@ written = int(sys.argv[2]) << 20
 private[:written:page] = b"x" * (written // page)
 time.sleep(float(sys.argv[3]))
 """
-IDLE = "import time; time.sleep(2.5)"
+IDLE = """
+import time
+time.sleep(2.5)
+"""
+
+
+# A block, so that there is a recording.
+FIRST = "from light import Block; block = Block(4096)"
+
+
+@pytest.fixture
+def held(record, light):
+    """held(source, *arguments) -> folder: records a program that allocates one block first."""
+
+    def run(source, *arguments):
+        env = os.environ | light.env | {"PYTHONPATH": str(harness.PROGRAMS)}
+        return record([harness.PYTHON, "-c", FIRST + source, *arguments], env=env).ok().folder
+
+    return run
 
 
 def host_of(recording):
@@ -49,9 +67,9 @@ def big_file(tmp_path):
     return path
 
 
-def test_each_class_has_what_the_program_holds_more_than_an_idle_one(record, big_file):
-    idle = host_of(record([harness.PYTHON, "-c", IDLE]).ok().folder)["processes"][0]["highest"]
-    full = host_of(record([harness.PYTHON, "-c", HOLDS, big_file, 0, 2.5]).ok().folder)["processes"][0]["highest"]
+def test_each_class_has_what_the_program_holds_more_than_an_idle_one(held, big_file):
+    idle = host_of(held(IDLE))["processes"][0]["highest"]
+    full = host_of(held(HOLDS, big_file, 0, 2.5))["processes"][0]["highest"]
     assert near(full["anonymous_bytes"] - idle["anonymous_bytes"], 48 * MIB)
     assert near(full["shared_bytes"] - idle["shared_bytes"], 40 * MIB)
     assert near(full["file_bytes"] - idle["file_bytes"], 96 * MIB)
@@ -60,12 +78,12 @@ def test_each_class_has_what_the_program_holds_more_than_an_idle_one(record, big
     assert [term for term in terms if full[term] is None] == [term for term in terms if term in full["unknown"]]
 
 
-def test_pages_written_to_in_a_private_mapping_are_copies(record, big_file):
-    copies = record([harness.PYTHON, "-c", HOLDS, big_file, 72, 2.5]).ok().folder
+def test_pages_written_to_in_a_private_mapping_are_copies(held, big_file):
+    copies = held(HOLDS, big_file, 72, 2.5)
     (found,) = findings(copies, "weights_copied_privately")
     assert found["evidence"]["copied_file_bytes"] == 72 * MIB
     assert found["evidence"]["file"] == str(big_file)
-    reads = record([harness.PYTHON, "-c", HOLDS, big_file, 0, 2.5]).ok().folder
+    reads = held(HOLDS, big_file, 0, 2.5)
     assert not findings(reads, "weights_copied_privately")
 
 
@@ -92,18 +110,18 @@ for pid in workers:
 """
 
 
-def test_what_forked_workers_write_to_is_copied(record):
-    writes = record([harness.PYTHON, "-c", FORKS, "writes"]).ok().folder
+def test_what_forked_workers_write_to_is_copied(held):
+    writes = held(FORKS, "writes")
     (found,) = findings(writes, "fork_copy_on_write")
     # Of three that share 64 MiB each of the two makes a copy, and the parent has the old pages.
     assert near(found["bytes"], 2 * 64 * MIB - 2 * MIB, 6 * MIB), found
     assert found["evidence"]["workers"] == 2
-    own = record([harness.PYTHON, "-c", FORKS, "asks"]).ok().folder
+    own = held(FORKS, "asks")
     assert not findings(own, "fork_copy_on_write")
 
 
-def test_pages_that_processes_share_count_once_together(record):
-    run = host_of(record([harness.PYTHON, "-c", FORKS, "asks"]).ok().folder)
+def test_pages_that_processes_share_count_once_together(held):
+    run = host_of(held(FORKS, "asks"))
     resident, once = run["highest_resident"], run["highest_proportional"]
     assert resident["processes"] == once["processes"] == 3
     # 128 MiB in each of three, of which two count once.
@@ -120,17 +138,17 @@ if sys.argv[2] == "removes":
 """
 
 
-def test_files_left_in_dev_shm_are_named(record):
+def test_files_left_in_dev_shm_are_named(held):
     token = uuid.uuid4().hex[:8]
     try:
-        leaves = record([harness.PYTHON, "-c", LEAVES, token, "leaves"]).ok().folder
+        leaves = held(LEAVES, token, "leaves")
         (found,) = findings(leaves, "shm_left_behind")
         assert found["bytes"] >= 3 * MIB and token in found["title"]
         assert found["evidence"]["own_files"] == 1
     finally:
         for path in Path("/dev/shm").glob(f"torch_*_{token}_0"):
             path.unlink()
-    removes = record([harness.PYTHON, "-c", LEAVES, token, "removes"]).ok().folder
+    removes = held(LEAVES, token, "removes")
     assert not [one for one in findings(removes, "shm_left_behind") if token in json.dumps(one)]
 
 
@@ -157,10 +175,14 @@ def limited():
     folder.rmdir()
 
 
-def record_in(cgroup, folder, argv):
-    words = map(str, harness.run_argv(folder, argv))
-    return subprocess.run(["sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', str(cgroup), *words],
-                          capture_output=True, timeout=300, check=False)  # fmt: skip
+def words_in(cgroup, folder, source, arguments):
+    words = map(str, harness.run_argv(folder, [harness.PYTHON, "-c", FIRST + source, *arguments]))
+    return ["sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', str(cgroup), *words]
+
+
+def record_in(cgroup, folder, light, source, *arguments):
+    env = os.environ | light.env | {"PYTHONPATH": str(harness.PROGRAMS)}
+    return subprocess.run(words_in(cgroup, folder, source, arguments), env=env, capture_output=True, timeout=300, check=False)
 
 
 READS = """
@@ -172,14 +194,14 @@ time.sleep(2.5)
 """
 
 
-def test_page_cache_against_the_limit_is_no_leak(tmp_path, limited):
+def test_page_cache_against_the_limit_is_no_leak(tmp_path, light, limited):
     path = tmp_path / "data.bin"
     with path.open("wb") as file:
         for _ in range(256):
             file.write(os.urandom(MIB))
         os.fsync(file.fileno())
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)  # else its pages are charged to us
-    done = record_in(limited(128 * MIB), tmp_path / "r", [harness.PYTHON, "-c", READS, path])
+    done = record_in(limited(128 * MIB), tmp_path / "r", light, READS, path)
     assert done.returncode == 0, done.stderr
     (found,) = findings(tmp_path / "r", "page_cache_is_not_a_leak")
     evidence = found["evidence"]
@@ -203,15 +225,15 @@ time.sleep(float(sys.argv[2]))
 """
 
 
-def test_anonymous_memory_below_the_limit_is_neither(tmp_path, limited):
-    done = record_in(limited(256 * MIB), tmp_path / "r", [harness.PYTHON, "-c", FILLS, 180, 1.5])
+def test_anonymous_memory_below_the_limit_is_neither(tmp_path, light, limited):
+    done = record_in(limited(256 * MIB), tmp_path / "r", light, FILLS, 180, 1.5)
     assert done.returncode == 0, done.stderr
     assert not findings(tmp_path / "r", "page_cache_is_not_a_leak")
     assert not findings(tmp_path / "r", "killed_by_the_kernel")
 
 
-def test_who_was_largest_is_told_where_the_kernel_killed(tmp_path, limited):
-    done = record_in(limited(256 * MIB), tmp_path / "r", [harness.PYTHON, "-c", FILLS, 400, 1.5])
+def test_who_was_largest_is_told_where_the_kernel_killed(tmp_path, light, limited):
+    done = record_in(limited(256 * MIB), tmp_path / "r", light, FILLS, 400, 1.5)
     assert done.returncode == -9, done.stderr
     (found,) = findings(tmp_path / "r", "killed_by_the_kernel")
     evidence = found["evidence"]
@@ -223,11 +245,11 @@ def test_who_was_largest_is_told_where_the_kernel_killed(tmp_path, limited):
     assert "most of it anonymous" in found["title"]
 
 
-def test_a_recorder_that_was_killed_too_is_told_from_its_samples(tmp_path, limited):
+def test_a_recorder_that_was_killed_too_is_told_from_its_samples(tmp_path, light, limited):
     cgroup = limited(256 * MIB)
-    words = map(str, harness.run_argv(tmp_path / "r", [harness.PYTHON, "-c", FILLS, 220, 60]))
-    with subprocess.Popen(["sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', str(cgroup), *words],
-                          stderr=subprocess.DEVNULL, start_new_session=True) as process:  # fmt: skip
+    env = os.environ | light.env | {"PYTHONPATH": str(harness.PROGRAMS)}
+    words = words_in(cgroup, tmp_path / "r", FILLS, (220, 60))
+    with subprocess.Popen(words, env=env, stderr=subprocess.DEVNULL, start_new_session=True) as process:
         harness.until(lambda: list((tmp_path / "r").glob("*.gms")))
         limit_file = next(f for f in ("memory.usage_in_bytes", "memory.current") if (cgroup / f).exists())
         harness.until(lambda: int((cgroup / limit_file).read_text()) > 232 * MIB)
@@ -292,16 +314,15 @@ time.sleep(3)
 """
 
 
-def test_processes_that_compile_are_added_up(record, tmp_path):
+def test_processes_that_compile_are_added_up(held, tmp_path):
     for name in ("compile_worker", "other_worker"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "__main__.py").write_text(WORKS)
-    program = [harness.PYTHON, "-c", COMPILES]
-    done = record([*program, tmp_path / "compile_worker" / "__main__.py"]).ok().folder
+    done = held(COMPILES, tmp_path / "compile_worker" / "__main__.py")
     (found,) = findings(done, "compile_workers")
     assert found["evidence"]["processes"] == 2
     assert near(found["evidence"]["resident_bytes"], 160 * MIB, 80 * MIB)
-    assert not findings(record([*program, tmp_path / "other_worker" / "__main__.py"]).ok().folder, "compile_workers")
+    assert not findings(held(COMPILES, tmp_path / "other_worker" / "__main__.py"), "compile_workers")
 
 
 SAVES = """
