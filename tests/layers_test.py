@@ -56,7 +56,7 @@ FOLDERS = {
         "oom_message": {"results"},
         "advice": {"pass", "leaks", "results"},
         "compare": {"categories", "pass", "replay", "results"},
-        "ranks": {"statistics", "categories", "pass", "results"},
+        "ranks": {"driver", "statistics", "categories", "pass", "results"},
         "door": {"categories", "pass", "driver", "host", "results", "leaks", "replay", "ranks", "series", "oom_message"},
     },
     "report": {

@@ -10,23 +10,27 @@ pytest.importorskip("torch")
 LAYERS, WIDTH = 12, 1024
 SET_BYTES = LAYERS * (WIDTH * WIDTH + WIDTH) * 4
 BEGIN = f"""
+import time
+
 import torch
 from torch import nn
+
+torch.set_num_threads(1)
 
 def build():
     return nn.Sequential(*[nn.Linear({WIDTH}, {WIDTH}) for _ in range({LAYERS})])
 
 def use(model):
     with torch.no_grad():
-        for _ in range(40):
-            model(torch.randn(32, {WIDTH}))
+        for _ in range(5):
+            model(torch.randn(2, {WIDTH}))
+            time.sleep(0.1)
 
 model = build()
 use(model)
 """
 PROGRAMS = {
     "hand_off": "new = build(); new.load_state_dict(model.state_dict()); model = new; del new; use(model)",
-    "twice": "for _ in range(2):\n    new = build(); use(new); model = new; del new; use(model)",
     "in_place": "state = {k: v.half() for k, v in model.state_dict().items()}; model.load_state_dict(state); del state; use(model)",
     "teacher_and_student": "student = build(); use(student); use(model)",
     "one_after_the_other": "del model; model = build(); use(model)",
@@ -40,7 +44,7 @@ def told(folder, name):
     return [f for f in harness.analysis(folder / name)["findings"] if f["kind"] == "double_weights_in_phase"]
 
 
-@pytest.mark.parametrize("name", ["hand_off", "twice"])
+@pytest.mark.parametrize("name", ["hand_off"])
 def test_two_sets_at_a_hand_off_are_told_with_their_bytes(tmp_path, name):
     (finding,) = told(tmp_path, name)
     assert finding["bytes"] == SET_BYTES

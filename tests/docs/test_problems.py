@@ -23,3 +23,13 @@ def test_the_message_is_explained_as_the_page_says(page, tmp_path):
 def test_every_problem_is_in_the_table():
     table = (DOCS / "problems" / "index.md").read_text()
     assert [page for page in PAGES if page != "docs/problems/index.md" and f"({page.rpartition('/')[2]})" not in table] == []
+
+
+SHOWN = [(page, block) for page in PAGES for block in blocks(page) if "analyze tests/fixtures/" in block.note]
+
+
+@pytest.mark.parametrize("page, block", SHOWN, ids=[page for page, _ in SHOWN])
+def test_a_page_of_a_trouble_shows_what_analyze_says_of_its_fixture(page, block):
+    fixture = block.note.removeprefix('title="gpumemprof analyze ').removesuffix('"')
+    done = harness.execute([harness.COMMAND, "analyze", ROOT / fixture]).ok()
+    assert block.text.rstrip("\n") in done.stdout.decode()

@@ -31,24 +31,24 @@ WeightsByName weights_of(const std::vector<CategoryHolder>& holders) {
   return out;
 }
 
-/// What is left of the parameters for a while after the peak, without `gone` of them: the least
-/// level of a 50th of the run. Absent where they stay until the program ends, which frees all.
+/// What is left of the parameters for a while after the peak, without `gone` of them, for a
+/// 50th of the run. Absent where they stay until the program ends, which frees all, at the end bit by bit: the highest of these levels is it.
 std::optional<uint64_t> left_after_peak(const DeviceAnalysis& device, uint64_t gone) {
   constexpr size_t kLeastSamples = 3, kLeastShare = 50;
   constexpr auto kWeights = static_cast<size_t>(Category::kParameter);
   const DeviceCategories& known = device.categories;
   const uint64_t all = known.bytes_at_peak()[kWeights];
-  uint64_t least = all;
+  uint64_t left = 0;
   size_t samples = 0;
   for (size_t i = 0; i < known.timeline.size(); ++i) {
     const uint64_t level = known.timeline[i][kWeights];
     const bool is_after = known.start_ns + i * known.sample_ns > device.figures.peak_time_ns;
     if (!is_after || level == 0 || level > all - gone / 10 * 9) continue;
     ++samples;
-    least = std::min(least, level);
+    left = std::max(left, level);
   }
   if (samples < std::max(kLeastSamples, known.timeline.size() / kLeastShare)) return std::nullopt;
-  return least;
+  return left;
 }
 
 std::optional<Finding> double_weights(const DeviceAnalysis& device) {
