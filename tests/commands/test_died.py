@@ -10,9 +10,9 @@ DOUBLES = """
 import resource, torch
 used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (used + (600 << 20),) * 2)
-kept = []
+hoarded = []
 def grow():
-    kept.append(torch.empty(1 << 20 + len(kept), dtype=torch.uint8))
+    hoarded.append(torch.empty(1 << 20 + len(hoarded), dtype=torch.uint8))
 while True:
     grow()
 """
@@ -81,7 +81,7 @@ def test_an_anonymous_report_tells_the_end_without_names(died):
     out = command("analyze", died.folder, "--anonymize", "--format", "json").ok().stdout.decode()
     refused = json.loads(out)["end"]["refused"][0]
     assert refused["live_bytes"] > 0 and refused["stack"] == [] and refused["message"] == ""
-    assert "doubles" not in out and "kept" not in out
+    assert "doubles" not in out and "hoarded" not in out
 
 
 def test_the_dump_that_run_names_is_read(died):

@@ -45,7 +45,7 @@ def env(tmp_path):
 
 def test_it_has_the_command_what_it_needs_and_who_may_use_it(unpacked):
     names = {path.relative_to(unpacked).as_posix() for path in unpacked.rglob("*") if not path.is_dir()}
-    libraries = {f"lib/gpumemprof/libgpumemprof_{kind}.so" for kind in ("probe", "cuda", "hip", "level_zero")}
+    libraries = {f"lib/gpumemprof/libgpumemprof_{kind}.so" for kind in ("probe", "host", "cuda", "hip", "level_zero")}
     shells = {f"share/{file}" for tool in TOOLS for file in (
         f"man/man1/{tool}.1", f"bash-completion/completions/{tool}", f"zsh/site-functions/_{tool}",
         f"fish/vendor_completions.d/{tool}.fish")}  # fmt: skip

@@ -56,8 +56,12 @@ def findings(recording, kind):
     return [one for one in harness.analysis(recording)["findings"] if one["kind"] == kind]
 
 
+# The kernel's counts of /proc/PID/status lag by up to 64 pages a CPU and class.
+LAG = 64 * 4096 * (os.cpu_count() or 1)
+
+
 def near(bytes_now, wanted, most=8 * MIB):
-    return wanted <= bytes_now <= wanted + most
+    return wanted - LAG <= bytes_now <= wanted + most
 
 
 @pytest.fixture
@@ -248,11 +252,11 @@ def test_who_was_largest_is_told_where_the_kernel_killed(tmp_path, light, limite
 def test_a_recorder_that_was_killed_too_is_told_from_its_samples(tmp_path, light, limited):
     cgroup = limited(256 * MIB)
     env = os.environ | light.env | {"PYTHONPATH": str(harness.PROGRAMS)}
-    words = words_in(cgroup, tmp_path / "r", FILLS, (220, 60))
+    words = words_in(cgroup, tmp_path / "r", FILLS, (236, 60))
     with subprocess.Popen(words, env=env, stderr=subprocess.DEVNULL, start_new_session=True) as process:
         harness.until(lambda: list((tmp_path / "r").glob("*.gms")))
         limit_file = next(f for f in ("memory.usage_in_bytes", "memory.current") if (cgroup / f).exists())
-        harness.until(lambda: int((cgroup / limit_file).read_text()) > 232 * MIB)
+        harness.until(lambda: int((cgroup / limit_file).read_text()) > 244 * MIB)
         harness.until(lambda: False, seconds=2.5)  # for a sample of it
         os.killpg(process.pid, 9)
         process.wait()
@@ -293,7 +297,8 @@ looks(), looks(), looks(), looks(), looks(), looks()
 def test_free_memory_that_malloc_keeps_is_told(record):
     frees = record([harness.PYTHON, "-c", RETAINS, "frees"], ["--explain-leaks"]).ok().folder
     (found,) = findings(frees, "malloc_retention")
-    assert near(found["bytes"], 190 * MIB, 64 * MIB)
+    # 3,355 chunks of 60,016 bytes, less what was asked for again between the two looks.
+    assert 0.9 * 3355 * 60_016 <= found["bytes"] <= 3355 * 60_016 + 64 * MIB
     for way in ("trims", "keeps"):
         other = record([harness.PYTHON, "-c", RETAINS, way], ["--explain-leaks"]).ok().folder
         said = host_of(other)["processes"][0]["said"]

@@ -208,7 +208,7 @@ std::optional<Finding> copy_on_write(const HostRun& run) {
   const HostProcess& parent = run.processes[copies->parent];
   Finding out = of_host(
       "fork_copy_on_write", Severity::kWarning,
-      fmt::format("{} forked from {} made own copies of {} of the {} that they shared with it",
+      fmt::format("{} forked from {} copied {} of the {} shared with it, by writing to them",
                   copies->workers == 1 ? "a process" : fmt::format("{} processes", copies->workers),
                   who(parent), format_bytes(copies->copied_bytes),
                   format_bytes(copies->shared_at_first_bytes)),

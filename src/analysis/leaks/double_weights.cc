@@ -31,8 +31,8 @@ WeightsByName weights_of(const std::vector<CategoryHolder>& holders) {
   return out;
 }
 
-/// What is left of the parameters for a while after the peak, without `gone` of them, for a
-/// 50th of the run. Absent where they stay until the program ends, which frees all, at the end bit by bit: the highest of these levels is it.
+/// What is left of the parameters after the peak, without `gone` of them, for a 50th of the run: the
+/// highest of these levels. Absent where they stay until the program ends, which frees all.
 std::optional<uint64_t> left_after_peak(const DeviceAnalysis& device, uint64_t gone) {
   constexpr size_t kLeastSamples = 3, kLeastShare = 50;
   constexpr auto kWeights = static_cast<size_t>(Category::kParameter);

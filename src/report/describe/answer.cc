@@ -262,8 +262,8 @@ Document describe_analysis(const Analysis& analysis, const Tables& tables,
   }
   for (Section& section : other_device_sections(subject, device)) out.add(std::move(section));
   for (Section& section : driver_sections(subject)) out.add(std::move(section));
-  for (Section& section : host_sections(subject)) out.add(std::move(section));
   out.add(devices_section(subject));
+  for (Section& section : host_sections(subject)) out.add(std::move(section));
   out.add(machine_section(subject));
   out.add(processes_section(subject));
   out.add(threads_section(subject));

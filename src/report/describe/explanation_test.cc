@@ -15,8 +15,8 @@ TEST(Explanation, WithoutCategoriesAndStepsItSaysWhatThereIs) {
   const PeakExplanation why =
       explain_peak(analysis, source.tables(), analysis.devices[0], "/opt/job");
   EXPECT_EQ(why.text,
-            "1000 B in 3 blocks were live on cpu at the peak, 2.500 s after the start; what they "
-            "were is unknown, because the recording has no modules, phases or tensor roles. "
+            "1000 B in 3 blocks were live on cpu at the peak, 2.500 s after the start; their types "
+            "are unknown, because the recording has no modules, phases or tensor roles. "
             "train.py:41 step allocated most: 700 B (70.0 %). "
             "Next: gpumemprof advise suggests what to change.");
 }

@@ -43,6 +43,19 @@ std::string host_process_name(const HostProcess& process) {
                      process.pid);
 }
 
+/// What a walk through a process's page tables says.
+void add_pages(const HostMoment& moment, Table* table) {
+  const auto add = [&](Row row) { table->rows.push_back(std::move(row)); };
+  add(host_row(0, "proportional (PSS)", moment.proportional,
+               "a page shared by n processes counts 1/n"));
+  add(host_row(1, "anonymous", moment.proportional_anonymous));
+  add(host_row(1, "files", moment.proportional_file));
+  add(host_row(1, "shared memory", moment.proportional_shared));
+  if (moment.copied_file.bytes.value_or(0) != 0)
+    add(host_row(0, "own copies of pages of files", moment.copied_file,
+                 printable(moment.most_copied_file)));
+}
+
 Table sum_table(const HostMoment& moment) {
   const HostIdentity sum = host_identity(moment);
   Table table = host_table();
@@ -64,16 +77,7 @@ Table sum_table(const HostMoment& moment) {
   if (moment.swapped.bytes.value_or(0) != 0) add(host_row(0, "in swap", moment.swapped));
   if (moment.registered.bytes.value_or(0) != 0)
     add(host_row(0, "its own pages that the driver pinned", moment.registered));
-  if (moment.proportional.bytes) {
-    add(host_row(0, "proportional (PSS)", moment.proportional,
-                 "a page shared by n processes counts 1/n"));
-    add(host_row(1, "anonymous", moment.proportional_anonymous));
-    add(host_row(1, "files", moment.proportional_file));
-    add(host_row(1, "shared memory", moment.proportional_shared));
-    if (moment.copied_file.bytes.value_or(0) != 0)
-      add(host_row(0, "own copies of pages of files", moment.copied_file,
-                   printable(moment.most_copied_file)));
-  }
+  if (moment.proportional.bytes) add_pages(moment, &table);
   return table;
 }
 
@@ -124,9 +128,11 @@ Section run_section(const Subject& subject, const HostRun& run) {
                                  moment_text(subject.analysis, process.highest.time_ns))});
     out.add(sum_table(process.highest));
     if (!process.highest.proportional.bytes && process.walked) {
-      out.add(Sentence{fmt::format("The same at the last walk through its pages, {}:",
+      out.add(Sentence{fmt::format("By a walk through its pages, {}:",
                                    moment_text(subject.analysis, process.walked->time_ns))});
-      out.add(sum_table(*process.walked));
+      Table pages = host_table();
+      add_pages(*process.walked, &pages);
+      out.add(std::move(pages));
     }
     if (process.asked.empty()) continue;
     const HostMoment& said =
@@ -150,7 +156,8 @@ Section run_section(const Subject& subject, const HostRun& run) {
                          format_bytes(process.highest.resident.bytes.value_or(0)))});
   }
   if (!others.items.empty()) out.add(std::move(others));
-  if (run.cgroup_highest) {
+  // Without a limit it may be that of the whole machine.
+  if (run.cgroup_highest && run.cgroup_highest->limit.bytes) {
     out.add(Sentence{fmt::format("The cgroup, when most was charged to it, {}:",
                                  moment_text(subject.analysis, run.cgroup_highest->time_ns))});
     out.add(cgroup_table(*run.cgroup_highest));
