@@ -132,6 +132,14 @@ Result<std::vector<uint64_t>> replay_changes(EventSource& source,
       trace.end_step(ended);
     }
   };
+  // A snapshot begins in the middle: what was live by then is of its first step.
+  if (const LiveState* before = source.state_before_first_event()) {
+    for (ChangedTrace& trace : traces) {
+      if (trace.device() >= before->devices().size()) continue;
+      for (const auto& [address, block] : before->devices()[trace.device()].blocks)
+        trace.allocate(address, {block.size_bytes, 1, block.stack});
+    }
+  }
   EventBatch batch;
   for (;;) {
     const Result<bool> more = source.next(&batch);

@@ -47,11 +47,15 @@ class ReplayedProgram {
     for (const auto& [stack, group] : groups) change.group_of[stack] = group;
     MemorySource source(events, 4096);
     source.mutable_tables() = tables;
+    LiveState state;
+    state.apply(before);
+    source.set_state_before(std::move(state));
     const auto peaks = replay_changes(source, {change});
     return peaks ? peaks->front() : 0;
   }
 
   Tables tables;
+  EventBatch before;  // as a snapshot's ring has dropped it
   EventBatch events;
   std::vector<uint32_t> stacks;
   uint32_t forward = 0, backward = 0;
@@ -80,6 +84,18 @@ TEST(PracticeReplay, WithoutAnyStackThePeakIsThatOfTheTrace) {
   p.alloc(9, 7, p.stacks[1], 1);
   EXPECT_EQ(p.peak(Rule::kGone, {}), 150u);
   EXPECT_EQ(p.peak(Rule::kGone, {}, 0, 1), 7u) << "of the other device";
+}
+
+TEST(PracticeReplay, WhatWasLiveBeforeTheFirstEventIsPartOfThePeakAndCanBeGone) {
+  ReplayedProgram p;
+  append(&p.before, {.address = 1, .size_bytes = 100, .stack = p.stacks[0]});
+  append(&p.before, {.address = 2, .size_bytes = 30, .stack = p.stacks[1]});
+  p.alloc(3, 20, p.stacks[2]);  // 150
+  p.free(2);
+  p.alloc(4, 25, p.stacks[2]);  // 145
+  EXPECT_EQ(p.peak(Rule::kGone, {}), 150u);
+  EXPECT_EQ(p.peak(Rule::kGone, {{p.stacks[1], 0}}), 145u);
+  EXPECT_EQ(p.peak(Rule::kMadeAnewEachStep, {{p.stacks[0], 0}}), 150u) << "no step has ended";
 }
 
 TEST(PracticeReplay, WhatIsGoneLeavesThePeakToAnotherMoment) {
