@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "trace/live_state.h"
+
 namespace gpumemprof {
 namespace {
 
