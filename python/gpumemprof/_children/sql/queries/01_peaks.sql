@@ -1,4 +1,4 @@
--- peaks: how high each memory of each run went, and when; the main one of a run first.
+-- peaks: the peak of each memory of each run, and its time; the main one of a run first.
 SELECT
   run,
   rank,

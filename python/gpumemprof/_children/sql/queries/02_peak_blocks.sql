@@ -1,4 +1,4 @@
--- peak_blocks: every allocation that was live at the peak of its memory, as what it then was.
+-- peak_blocks: every allocation that was live at the peak of its memory, with its category at that time.
 SELECT
   i.run AS run,
   i.memory AS memory,
