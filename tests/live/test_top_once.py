@@ -75,8 +75,9 @@ def test_a_threshold_that_is_crossed_is_an_alert():
 
 def test_as_text_it_is_the_overview(standing):
     text = harness.execute([harness.COMMAND, "top", "--once", "--interval", "0", standing.folder]).ok().stdout.decode()
-    row = next(line for line in text.splitlines() if line.split()[:1] == [str(standing.pid)])
-    assert row.split()[1:6] == ["cpu", "10.0", "MiB", "unknown", "74.0"]
+    rows = [line for line in text.splitlines() if line.split()[:1] == [str(standing.pid)]]
+    assert len(rows) == 1, text
+    assert rows[0].split()[1:6] == ["cpu", "10.0", "MiB", "unknown", "74.0"]
     assert "HELD NOW BY LINES OF" in text and "<string>:3" in text
 
 
