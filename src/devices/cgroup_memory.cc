@@ -8,17 +8,8 @@
 namespace gpumemprof {
 namespace {
 
-/// "anon 4096" on a line of its own.
-std::optional<uint64_t> stat_line(const std::string& text, const std::string& key) {
-  const std::string wanted = key + ' ';
-  size_t at = text.starts_with(wanted) ? 0 : text.find('\n' + wanted);
-  if (at == text.npos) return std::nullopt;
-  at += wanted.size() + (text[at] == '\n' ? 1 : 0);
-  return whole_number(text.substr(at, text.find('\n', at) - at));
-}
-
 Quantity stat_field(const std::string& text, const char* key) {
-  const auto bytes = stat_line(text, key);
+  const auto bytes = line_number(text, key);
   return bytes ? Quantity::of(*bytes)
                : Quantity::absent(std::string("the cgroup's memory.stat has no ") + key);
 }
@@ -28,7 +19,7 @@ Quantity stat_sum(const std::string& text, std::initializer_list<const char*> ke
   std::optional<uint64_t> sum;
   for (const char* key : keys) {
     uint64_t more = 0;
-    if (const auto bytes = stat_line(text, key);
+    if (const auto bytes = line_number(text, key);
         bytes && !__builtin_add_overflow(sum.value_or(0), *bytes, &more))
       sum = more;
   }
@@ -48,7 +39,7 @@ Quantity file_number(const std::string& path, const char* what) {
 }
 
 Known<uint64_t> event_count(const std::string& text, const char* key) {
-  const auto count = stat_line(text, key);
+  const auto count = line_number(text, key);
   return count ? Known<uint64_t>::of(*count)
                : Known<uint64_t>::absent("the cgroup does not count it");
 }
@@ -86,7 +77,7 @@ CgroupMemory read_cgroup_memory(const HostMemory& host) {
   out.file = without(stat_field(stat, "file"), out.shared);  // its "file" has tmpfs in it
   out.reclaimable = stat_sum(stat, {"inactive_file", "active_file"});
   // One line from 5.18 on.
-  out.kernel = stat_line(stat, "kernel")
+  out.kernel = line_number(stat, "kernel")
                    ? stat_sum(stat, {"kernel", "sock"})
                    : stat_sum(stat, {"kernel_stack", "pagetables", "percpu", "slab", "sock"});
   out.swapped = file_number(folder + "/memory.swap.current", "swap");

@@ -18,14 +18,6 @@ Quantity field(const std::string& meminfo, const char* key) {
                : Quantity::absent(std::string("/proc/meminfo has no ") + key);
 }
 
-/// "inactive_file 4096" of memory.stat: page cache that the kernel drops when memory is wanted.
-uint64_t droppable_cache(const std::string& stat, const std::string& key) {
-  const size_t at = stat.find(key + ' ');
-  if (at == stat.npos || (at != 0 && stat[at - 1] != '\n')) return 0;
-  const std::string_view rest = std::string_view(stat).substr(at + key.size() + 1);
-  return whole_number(rest.substr(0, rest.find('\n'))).value_or(0);
-}
-
 struct Names {
   const char *limit, *usage, *cache;
   bool is_v1;
@@ -68,7 +60,9 @@ void read_limit(const std::string& root, const Mount& mount, std::string path, c
     if (out->cgroup_folder.empty() && usage)
       out->cgroup_folder = folder, out->cgroup_is_v1 = names.is_v1;
     if (limit && *limit < kNoLimit) {
-      const uint64_t cache = droppable_cache(read_proc_text(folder + "/memory.stat"), names.cache);
+      // Page cache that the kernel drops when memory is wanted.
+      const std::string stat = read_proc_text(folder + "/memory.stat");
+      const uint64_t cache = line_number(stat, names.cache).value_or(0);
       const Quantity all = Quantity::of(*limit);
       const Quantity used = usage ? Quantity::of(*usage - std::min(*usage, cache))
                                   : Quantity::absent("the cgroup does not report its use");

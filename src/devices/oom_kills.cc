@@ -6,14 +6,7 @@
 namespace gpumemprof {
 namespace {
 
-/// "oom_kill 3" on a line of its own.
-std::optional<uint64_t> counter(const std::string& text) {
-  const std::string key = "oom_kill ";
-  size_t at = text.starts_with(key) ? 0 : text.find('\n' + key);
-  if (at == text.npos) return std::nullopt;
-  at += at == 0 && text.starts_with(key) ? key.size() : key.size() + 1;
-  return whole_number(text.substr(at, text.find('\n', at) - at));
-}
+std::optional<uint64_t> counter(const std::string& text) { return line_number(text, "oom_kill"); }
 
 }  // namespace
 

@@ -47,4 +47,14 @@ std::optional<uint64_t> field_bytes(std::string_view text, std::string_view key)
   return std::nullopt;
 }
 
+std::optional<uint64_t> line_number(std::string_view text, std::string_view key) {
+  for (size_t at = 0; at < text.size();) {
+    const std::string_view line = text.substr(at, text.find('\n', at) - at);
+    at += line.size() + 1;
+    if (line.starts_with(key) && line.size() > key.size() && line[key.size()] == ' ')
+      return whole_number(line.substr(key.size() + 1));
+  }
+  return std::nullopt;
+}
+
 }  // namespace gpumemprof

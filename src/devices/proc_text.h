@@ -16,6 +16,10 @@ std::string read_proc_text(const std::string& path);
 /// it. Empty where there is no such line.
 std::optional<uint64_t> field_bytes(std::string_view text, std::string_view key);
 
+/// The number of the line "KEY NUMBER", as memory.stat and vmstat have them. Empty where there is no
+/// such line.
+std::optional<uint64_t> line_number(std::string_view text, std::string_view key);
+
 /// A text that is one number, such as memory.max; empty for "max" and for what is no number.
 std::optional<uint64_t> whole_number(std::string_view text);
 

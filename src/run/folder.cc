@@ -156,6 +156,20 @@ std::vector<std::string> recorded_files(const std::string& folder) {
   return names_in(folder, [](std::string_view name) { return name.ends_with(".gmp"); });
 }
 
+std::vector<std::string> processes_named_by(std::string_view file) {
+  std::vector<std::string> out;
+  file.remove_suffix(std::min(file.size(), std::string_view(".gmp").size()));
+  for (int way = 0; way < 2; ++way) {
+    const size_t last = file.rfind('.');
+    if (last == file.npos || last == 0) break;
+    const size_t before = file.rfind('.', last - 1);
+    if (before == file.npos) break;
+    out.emplace_back(file.substr(before + 1));
+    file = file.substr(0, last);
+  }
+  return out;
+}
+
 std::vector<std::string> oom_bundles(const std::string& folder) {
   auto names = names_in(folder + "/oom_dumps",
                         [](std::string_view name) { return name.starts_with("oom_dump_"); });

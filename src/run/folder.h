@@ -31,6 +31,10 @@ std::vector<std::string> meta_files(const std::string& folder);
 /// Names of the .gmp files in a folder; empty where it cannot be read.
 std::vector<std::string> recorded_files(const std::string& folder);
 
+/// "PID.STARTTICKS" of the process whose file HOST.PID.STARTTICKS[.N].gmp is: a host's name may hold
+/// dots and numbers, so the last two parts may be it, and the two before the last.
+std::vector<std::string> processes_named_by(std::string_view file);
+
 /// Names of what processes that ran out of memory left in the folder's "oom_dumps", sorted.
 std::vector<std::string> oom_bundles(const std::string& folder);
 

@@ -41,13 +41,9 @@ class SampledDevice {
   }
   /// Under the source that told it, which is the host's where the device shares its memory.
   void put(const DeviceMemory& memory) {
-    if (!memory.source.empty() && memory.source != source_) {
-      DeviceMemory own = memory;
-      own.source.clear();
-      return SampledDevice(memory.source, device_, out_).put(own);
-    }
-    put("total_bytes", memory.total), put("used_bytes", memory.used);
-    put("free_bytes", memory.free), put("reserved_bytes", memory.reserved);
+    SampledDevice of(memory.source.empty() ? source_ : memory.source, device_, out_);
+    of.put("total_bytes", memory.total), of.put("used_bytes", memory.used);
+    of.put("free_bytes", memory.free), of.put("reserved_bytes", memory.reserved);
   }
 
  private:

@@ -84,7 +84,9 @@ struct Plan {
   Program program;
   std::string folder;  ///< absolute
   std::string typed_folder;
+  std::string library;                ///< of the probe, where it lies
   std::optional<ProbePath> probe;     ///< none: started without
+  std::string host_library;           ///< of --host; empty: not wanted
   std::optional<DriverLinks> driver;  ///< none: no driver here, or it is to be left alone
   std::string driver_failure;         ///< why there is none, where that is our fault
   std::vector<std::string> runtimes;  ///< libraries that record HIP, where it is here
@@ -102,6 +104,7 @@ Status choose_probe(Plan* plan) {
   if (!library) return std::unexpected(library.error());
   auto path = ProbePath::make(*library);
   if (!path) return std::unexpected(path.error());
+  plan->library = std::move(*library);
   plan->probe.emplace(std::move(*path));
   return {};
 }
@@ -109,8 +112,7 @@ Status choose_probe(Plan* plan) {
 /// The driver is an extra: where it cannot be had, the rest is recorded.
 void choose_driver(const RunOptions& options, Plan* plan) {
   if (!options.record_driver || !plan->probe) return;
-  auto library = find_probe(getenv("GPUMEMPROF_PROBE"), link_target("/proc/self/exe"));
-  if (library) plan->runtimes = runtime_proxies_beside(*library);
+  plan->runtimes = runtime_proxies_beside(plan->library);
   if (std::ranges::any_of(plan->runtimes, path_needs_alias)) {
     plan->driver_failure =
         plan->runtimes.front() + ": LD_PRELOAD cannot hold this path: the run time is not recorded";
@@ -118,7 +120,7 @@ void choose_driver(const RunOptions& options, Plan* plan) {
   }
   const std::string driver = find_driver();
   if (driver.empty()) return;
-  const std::string proxy = library ? driver_proxy_beside(*library) : "";
+  const std::string proxy = driver_proxy_beside(plan->library);
   if (proxy.empty() && getenv("GPUMEMPROF_PROBE")) return;  // another probe than ours, on purpose
   if (proxy.empty()) {
     plan->driver_failure =
@@ -136,17 +138,16 @@ void choose_driver(const RunOptions& options, Plan* plan) {
 
 /// Asked for by name, so where it is missing nothing is started.
 Status choose_host(const RunOptions& options, Plan* plan) {
-  if (!options.record_host) return {};
-  auto library = find_probe(getenv("GPUMEMPROF_PROBE"), link_target("/proc/self/exe"));
-  if (!library) return std::unexpected(library.error());
-  const std::string host = host_library_beside(*library);
-  if (host.empty() || path_needs_alias(host)) {
-    return fail(ErrorCode::kSystem,
-                host.empty() ? "--host: " + std::string(kHostLibrary) +
-                                   " is not beside the probe: install it again"
-                             : "--host: " + host + ": LD_PRELOAD cannot hold this path");
+  if (!options.record_host || !plan->probe) return {};
+  plan->host_library = host_library_beside(plan->library);
+  if (plan->host_library.empty()) {
+    return fail(ErrorCode::kSystem, "--host: " + std::string(kHostLibrary) +
+                                        " is not beside the probe: install it again");
   }
-  plan->runtimes.push_back(host);
+  if (path_needs_alias(plan->host_library)) {
+    return fail(ErrorCode::kSystem,
+                "--host: " + plan->host_library + ": LD_PRELOAD cannot hold this path");
+  }
   return {};
 }
 
@@ -179,6 +180,7 @@ Result<Plan> prepare(const RunOptions& options) {
   if (!program) return std::unexpected(program.error());
   plan.program = std::move(*program);
   if (auto chosen = choose_probe(&plan); !chosen) return std::unexpected(chosen.error());
+  if (auto chosen = choose_host(options, &plan); !chosen) return std::unexpected(chosen.error());
   int64_t start_unix_ns = now_unix_ns();
   plan.typed_folder = options.folder;
   if (plan.typed_folder.empty()) {
@@ -205,7 +207,7 @@ Result<Plan> prepare(const RunOptions& options) {
     choose_driver(options, &plan);
     if (auto arena = ArenaKeeping::start(plan.folder, plan.meta_file->path()))
       plan.arena = std::move(*arena);
-    if (auto chosen = choose_host(options, &plan); !chosen) return std::unexpected(chosen.error());
+    if (!plan.host_library.empty()) plan.runtimes.push_back(plan.host_library);
     plan.environment = probe_environment(plan.environment,
                                          {.library = plan.probe->path(),
                                           .folder = plan.folder,
@@ -252,13 +254,12 @@ std::vector<std::string> recorded_by_this_run(const Plan& plan) {
   return files;
 }
 
-/// Of processes that `run` knows: the program, and those that have a file, by its name
-/// (HOST.PID.TICKS.gmp).
+/// Of the program and of the processes that have a file.
 std::vector<int> known_pids(const Plan& plan) {
   std::vector<int> pids = {plan.meta.pid};
   for (const std::string& name : recorded_files(plan.folder)) {
-    for (size_t at = name.find('.'); at != name.npos; at = name.find('.', at + 1)) {
-      const auto pid = whole_number(name.substr(at + 1, name.find('.', at + 1) - at - 1));
+    for (const std::string& process : processes_named_by(name)) {
+      const auto pid = whole_number(process.substr(0, process.find('.')));
       if (pid && *pid <= INT32_MAX) pids.push_back(static_cast<int>(*pid));
     }
   }

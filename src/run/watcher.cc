@@ -28,20 +28,10 @@ bool DescendantWatcher::is_recorded(const ProcessId& id, const Known& known) con
   return recorded_.contains(std::to_string(known.inner_pid) + '.' + std::to_string(id.start_ticks));
 }
 
-/// HOST.PID.STARTTICKS[.N].gmp: a host's name may hold dots and numbers, so the last two parts may
-/// be the process, and the two before the last.
 void DescendantWatcher::list_recorded() {
   recorded_.clear();
-  for (std::string_view name : recorded_files(folder_)) {
-    name.remove_suffix(std::string_view(".gmp").size());
-    for (int way = 0; way < 2; ++way) {
-      const size_t last = name.rfind('.');
-      if (last == name.npos || last == 0) break;
-      const size_t before = name.rfind('.', last - 1);
-      if (before == name.npos) break;
-      recorded_.emplace(name.substr(before + 1));
-      name = name.substr(0, last);
-    }
+  for (const std::string& name : recorded_files(folder_)) {
+    for (std::string& process : processes_named_by(name)) recorded_.insert(std::move(process));
   }
 }
 

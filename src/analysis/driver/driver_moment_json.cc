@@ -1,16 +1,11 @@
 #include "analysis/driver/driver_moment_json.h"
 
-#include <nlohmann/json.hpp>
+#include "base/or_null.h"
 
 namespace gpumemprof {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-template <class Value>
-Json or_null(const std::optional<Value>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
 
 Json libraries_json(const DriverMoment& moment, bool of_framework) {
   Json out = Json::array();

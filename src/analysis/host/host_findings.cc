@@ -15,12 +15,6 @@ namespace {
 
 constexpr uint64_t kLeastToTell = 64 * kMiB;
 
-/// "python train.py (pid 41)"
-std::string who(const HostProcess& process) {
-  const std::string name = process.program.empty() ? "a process" : process.program;
-  return fmt::format("{} (pid {})", name, process.pid);
-}
-
 Finding of_host(const char* kind, Severity severity, std::string title, std::string fix) {
   Finding out;
   out.kind = kind, out.severity = severity, out.title = std::move(title);
@@ -76,7 +70,7 @@ std::optional<Finding> killed(const HostRun& run, const ProgramEnd& end) {
   if (allowed) title += fmt::format(", which may use {}", format_bytes(*allowed));
   const HostProcess* largest = largest_at_end(run);
   if (largest) {
-    title += fmt::format("; {} was the largest with {}", who(*largest),
+    title += fmt::format("; {} was the largest with {}", name_of(*largest),
                          format_bytes(largest->last_resident_bytes));
     if (const std::string of = largest_class(largest->highest); !of.empty())
       title += ", most of it " + of;
@@ -146,7 +140,7 @@ std::optional<Finding> retention(const HostProcess& process) {
   Finding out = of_host(
       "malloc_retention", Severity::kWarning,
       fmt::format("glibc's malloc keeps {} of free memory in {}, of {} resident", format_bytes(most),
-                  who(process), format_bytes(*at->resident.bytes)),
+                  name_of(process), format_bytes(*at->resident.bytes)),
       "call malloc_trim(0) after phases that free much, or set MALLOC_ARENA_MAX=2 and "
       "MALLOC_TRIM_THRESHOLD_=131072");
   out.bytes = most;
@@ -170,7 +164,7 @@ std::optional<Finding> copied_weights(const HostRun& run) {
   Finding out = of_host(
       "weights_copied_privately", Severity::kWarning,
       fmt::format("{} wrote to {} of pages mapped from {}: they are its own copies now",
-                  who(*first), format_bytes(most), file),
+                  name_of(*first), format_bytes(most), file),
       "do not write to what is mapped: copy single tensors before changing them, or load weights "
       "straight to the device");
   out.bytes = sum;
@@ -210,7 +204,7 @@ std::optional<Finding> copy_on_write(const HostRun& run) {
       "fork_copy_on_write", Severity::kWarning,
       fmt::format("{} forked from {} copied {} of the {} shared with it, by writing to them",
                   copies->workers == 1 ? "a process" : fmt::format("{} processes", copies->workers),
-                  who(parent), format_bytes(copies->copied_bytes),
+                  name_of(parent), format_bytes(copies->copied_bytes),
                   format_bytes(copies->shared_at_first_bytes)),
       "keep what workers read in arrays, tensors or mapped files instead of many Python objects, "
       "whose reference counts are writes; or call gc.freeze() before the workers start");

@@ -313,6 +313,11 @@ void add_asked(const std::vector<ProcessHolders>& holders, HostRun* run) {
 
 }  // namespace
 
+std::string name_of(const HostProcess& process) {
+  const std::string& program = process.program;
+  return (program.empty() ? "a process" : program) + " (pid " + std::to_string(process.pid) + ')';
+}
+
 std::shared_ptr<const HostMemories> host_memories(const std::vector<RecordedSamples>& samples,
                                                   const Tables& tables,
                                                   const DriverMemories* driver,

@@ -36,6 +36,9 @@ struct HostProcess {
   std::vector<HostMoment> asked;
 };
 
+/// "python train.py (pid 41)". As the file has it: print what printable() makes of it.
+std::string name_of(const HostProcess& process);
+
 /// All processes of the run together, at the sample where it was the most.
 struct HostSum {
   uint64_t time_ns = 0;

@@ -1,19 +1,14 @@
 #include "analysis/host/host_moment_json.h"
 
-#include <nlohmann/json.hpp>
+#include "base/or_null.h"
 
 namespace gpumemprof {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-template <class Value>
-Json value_or_null(const std::optional<Value>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
 void put_term(Json* out, const char* key, const HostTerm& term) {
-  (*out)[key] = value_or_null(term.bytes);
+  (*out)[key] = or_null(term.bytes);
   if (!term.bytes) (*out)["unknown"][key] = term.why;
 }
 
@@ -29,7 +24,7 @@ nlohmann::ordered_json host_moment_json(const HostMoment& moment) {
   put_term(&out, "malloc_live_bytes", sum.malloc_live);
   put_term(&out, "malloc_kept_bytes", sum.malloc_kept);
   put_term(&out, "python_arenas_bytes", sum.python_arenas);
-  out["rest_bytes"] = value_or_null(sum.rest_bytes);
+  out["rest_bytes"] = or_null(sum.rest_bytes);
   put_term(&out, "anonymous_bytes", moment.anonymous);
   put_term(&out, "shared_bytes", moment.shared);
   put_term(&out, "swapped_bytes", moment.swapped);
@@ -55,7 +50,7 @@ nlohmann::ordered_json cgroup_moment_json(const CgroupMoment& moment) {
   put_term(&out, "file_bytes", moment.file);
   put_term(&out, "shared_bytes", moment.shared);
   put_term(&out, "kernel_bytes", moment.kernel);
-  out["rest_bytes"] = value_or_null(rest_of(moment));
+  out["rest_bytes"] = or_null(rest_of(moment));
   put_term(&out, "reclaimable_bytes", moment.reclaimable);
   put_term(&out, "swapped_bytes", moment.swapped);
   return out;

@@ -37,12 +37,6 @@ Row rest_row(const std::optional<int64_t>& rest, const char* name, const char* w
 
 Table host_table() { return {.columns = {{.width = 40}, {.is_number = true, .width = 10}, {}}}; }
 
-/// "python train.py (pid 41)"
-std::string host_process_name(const HostProcess& process) {
-  return fmt::format("{} (pid {})", process.program.empty() ? "a process" : printable(process.program),
-                     process.pid);
-}
-
 /// What a walk through a process's page tables says.
 void add_pages(const HostMoment& moment, Table* table) {
   const auto add = [&](Row row) { table->rows.push_back(std::move(row)); };
@@ -124,7 +118,7 @@ Section run_section(const Subject& subject, const HostRun& run) {
   }
   for (size_t i = 0; i < std::min(kMostSums, run.processes.size()); ++i) {
     const HostProcess& process = run.processes[i];
-    out.add(Sentence{fmt::format("{}, when most was resident, {}:", host_process_name(process),
+    out.add(Sentence{fmt::format("{}, when most was resident, {}:", printable(name_of(process)),
                                  moment_text(subject.analysis, process.highest.time_ns))});
     out.add(sum_table(process.highest));
     if (!process.highest.proportional.bytes && process.walked) {
@@ -152,7 +146,7 @@ Section run_section(const Subject& subject, const HostRun& run) {
     }
     const HostProcess& process = run.processes[i];
     others.items.push_back(
-        {"", fmt::format("{}: {} resident at most", host_process_name(process),
+        {"", fmt::format("{}: {} resident at most", printable(name_of(process)),
                          format_bytes(process.highest.resident.bytes.value_or(0)))});
   }
   if (!others.items.empty()) out.add(std::move(others));

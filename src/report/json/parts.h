@@ -7,14 +7,10 @@
 
 #include "allocator/process_room.h"
 #include "analysis/oom_message/byte_range.h"
+#include "base/or_null.h"
 #include "trace/tables.h"
 
 namespace gpumemprof {
-
-template <class T>
-nlohmann::ordered_json or_null(const std::optional<T>& value) {
-  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
-}
 
 inline nlohmann::ordered_json text_or_null(std::string_view text) {
   return text.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(text);
