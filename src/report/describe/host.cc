@@ -170,12 +170,13 @@ Section run_section(const Subject& subject, const HostRun& run) {
 std::string host_sum_text(const HostMoment& moment) {
   const HostIdentity sum = host_identity(moment);
   if (!sum.resident.bytes || !sum.rest_bytes) return {};
-  const auto bytes = [](const HostTerm& term) {
-    return term.bytes ? format_bytes(*term.bytes) : std::string("unknown");
-  };
-  return fmt::format("resident {}: pinned {}, shared {}, files {}, the rest {}", bytes(sum.resident),
-                     bytes(sum.pinned), bytes(sum.shared), bytes(sum.file),
-                     host_signed(*sum.rest_bytes));
+  std::string text = "host memory, " + format_bytes(*sum.resident.bytes) + " resident: ";
+  for (const auto& [name, term] : {std::pair("pinned ", &sum.pinned),
+                                   std::pair("shared ", &sum.shared),
+                                   std::pair("files ", &sum.file)}) {
+    if (term->bytes) text += name + format_bytes(*term->bytes) + ", ";
+  }
+  return text + "the rest " + host_signed(*sum.rest_bytes);
 }
 
 std::vector<Section> host_sections(const Subject& subject) {
