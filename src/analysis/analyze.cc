@@ -156,7 +156,7 @@ struct Beside {
     }
     if (input.is_anonymous()) take_names_away(&ends);
     if (analysis->host) {
-      for (Finding& finding : host_findings(*analysis->host, ends))
+      for (Finding& finding : host_findings(*analysis->host, ends, swing_of_tensors(*analysis, tables)))
         analysis->findings.push_back(std::move(finding));
     }
     for (Finding& finding : checkpoint_staging(*analysis, tables))

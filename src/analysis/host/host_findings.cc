@@ -14,6 +14,12 @@ namespace gpumemprof {
 namespace {
 
 constexpr uint64_t kLeastToTell = 64 * kMiB;
+/// Less is true and harmless, where every program has some.
+constexpr uint64_t kWorthAWarning = 256 * kMiB;
+
+Severity severity_of(uint64_t bytes) {
+  return bytes >= kWorthAWarning ? Severity::kWarning : Severity::kInfo;
+}
 
 Finding of_host(const char* kind, Severity severity, std::string title, std::string fix) {
   Finding out;
@@ -127,24 +133,27 @@ bool is_all_resident(const HostMoment& said) {
 }
 
 /// Free memory that malloc kept from one look to the next: at one alone it may have been on its way.
-std::optional<Finding> retention(const HostProcess& process) {
-  uint64_t most = 0;
+std::optional<Finding> retention(const HostProcess& process, const SwingSince& swing) {
+  uint64_t most = 0, used_again = 0;
   const HostMoment* at = nullptr;
   for (size_t i = 1; i < process.asked.size(); ++i) {
     const HostMoment &before = process.asked[i - 1], &after = process.asked[i];
     if (!is_all_resident(before) || !is_all_resident(after)) continue;
     const uint64_t kept = std::min(*before.malloc_kept.bytes, *after.malloc_kept.bytes);
-    if (kept > most) most = kept, at = &after;
+    // A step that frees and asks again is what malloc keeps it for.
+    const uint64_t again = swing ? std::min(kept, swing(process.pid, before.time_ns)) : 0;
+    if (kept - again > most) most = kept - again, used_again = again, at = &after;
   }
   if (!at || most < kLeastToTell || most < *at->resident.bytes / 4) return std::nullopt;
   Finding out = of_host(
-      "malloc_retention", Severity::kWarning,
+      "malloc_retention", severity_of(most),
       fmt::format("glibc's malloc keeps {} of free memory in {}, of {} resident", format_bytes(most),
                   name_of(process), format_bytes(*at->resident.bytes)),
       "call malloc_trim(0) after phases that free much, or set MALLOC_ARENA_MAX=2 and "
       "MALLOC_TRIM_THRESHOLD_=131072");
   out.bytes = most;
   out.evidence = {{"malloc_kept_bytes", most}, {"malloc_live_bytes", *at->malloc_live.bytes},
+                  {"used_again_bytes", used_again},
                   {"resident_bytes", *at->resident.bytes}};
   return out;
 }
@@ -201,7 +210,7 @@ std::optional<Finding> copy_on_write(const HostRun& run) {
     return std::nullopt;
   const HostProcess& parent = run.processes[copies->parent];
   Finding out = of_host(
-      "fork_copy_on_write", Severity::kWarning,
+      "fork_copy_on_write", severity_of(copies->copied_bytes),
       fmt::format("{} forked from {} copied {} of the {} shared with it, by writing to them",
                   copies->workers == 1 ? "a process" : fmt::format("{} processes", copies->workers),
                   name_of(parent), format_bytes(copies->copied_bytes),
@@ -240,7 +249,28 @@ std::optional<Finding> left_in_shm(const ProgramEnd& end) {
 
 }  // namespace
 
-std::vector<Finding> host_findings(const HostMemories& memories, const ProgramEnds& ends) {
+SwingSince swing_of_tensors(const Analysis& analysis, const Tables& tables) {
+  return [&](int64_t pid, uint64_t since_ns) {
+    uint64_t swing = 0;
+    for (const DeviceAnalysis& device : analysis.devices) {
+      const Device& of = tables.devices[device.device];
+      if (!is_host_memory(of) || tables.processes[of.process].pid != pid) continue;
+      const Timeline& time = device.timeline;
+      if (time.buckets().empty()) return UINT64_MAX;
+      uint64_t highest = 0, lowest = UINT64_MAX;
+      for (size_t i = 0; i < time.buckets().size(); ++i) {
+        if (time.start_ns() + (i + 1) * time.bucket_ns() <= since_ns) continue;
+        highest = std::max(highest, time.buckets()[i].max_bytes);
+        lowest = std::min(lowest, time.buckets()[i].min_bytes);
+      }
+      if (lowest < highest) swing = std::max(swing, highest - lowest);
+    }
+    return swing;
+  };
+}
+
+std::vector<Finding> host_findings(const HostMemories& memories, const ProgramEnds& ends,
+                                   const SwingSince& swing) {
   std::vector<Finding> out;
   const auto add = [&](std::optional<Finding> found) {
     if (found) out.push_back(std::move(*found));
@@ -252,7 +282,7 @@ std::vector<Finding> host_findings(const HostMemories& memories, const ProgramEn
         add(killed(run, end));
     }
     add(page_cache(run));
-    for (const HostProcess& process : run.processes) add(retention(process));
+    for (const HostProcess& process : run.processes) add(retention(process, swing));
     add(copied_weights(run));
     add(compile_workers(run));
     add(copy_on_write(run));

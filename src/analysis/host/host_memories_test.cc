@@ -304,18 +304,28 @@ TEST(HostFindings, MallocKeepsWhatTwoLooksInTurnSay) {
     one.memory = MemoryAtLook{400 * kMiB, anonymous * kMiB, 100 * kMiB, kept * kMiB};
     return one;
   };
+  uint64_t swing = 0;
   const auto found = [&](uint64_t before, uint64_t after) {
     said.looks = {at(before), at(after)};
     const std::vector<ProcessHolders> holders = {said};
     const auto memories = host_memories({host_samples({look})}, {}, nullptr, &holders, false);
-    return host_findings(*memories, {});
+    return host_findings(*memories, {}, [&](int64_t pid, uint64_t) {
+      EXPECT_EQ(pid, 7);
+      return swing * kMiB;
+    });
   };
   const auto kept = found(250, 200);
   const Finding* finding = finding_of(kept, "malloc_retention");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->bytes, 200 * kMiB);
   EXPECT_FALSE(finding_of(found(10, 250), "malloc_retention")) << "as the program ended";
-  anonymous = 200;
+  swing = 90;
+  const auto partly = found(250, 200);
+  ASSERT_TRUE(finding_of(partly, "malloc_retention"));
+  EXPECT_EQ(finding_of(partly, "malloc_retention")->bytes, 110 * kMiB);
+  swing = 150;
+  EXPECT_FALSE(finding_of(found(250, 200), "malloc_retention")) << "the next step asks for it again";
+  swing = 0, anonymous = 200;
   EXPECT_FALSE(finding_of(found(250, 200), "malloc_retention")) << "its pages were given back";
 }
 
