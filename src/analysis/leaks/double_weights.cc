@@ -32,23 +32,25 @@ WeightsByName weights_of(const std::vector<CategoryHolder>& holders) {
 }
 
 /// What is left of the parameters after the peak, without `gone` of them, for a 50th of the run: the
-/// highest of these levels. Absent where they stay until the program ends, which frees all.
+/// median of these levels, as a sample can fall while a set is being freed. Absent where they stay
+/// until the program ends, which frees all.
 std::optional<uint64_t> left_after_peak(const DeviceAnalysis& device, uint64_t gone) {
   constexpr size_t kLeastSamples = 3, kLeastShare = 50;
   constexpr auto kWeights = static_cast<size_t>(Category::kParameter);
   const DeviceCategories& known = device.categories;
   const uint64_t all = known.bytes_at_peak()[kWeights];
-  uint64_t left = 0;
-  size_t samples = 0;
+  std::vector<uint64_t> left;
   for (size_t i = 0; i < known.timeline.size(); ++i) {
     const uint64_t level = known.timeline[i][kWeights];
     const bool is_after = known.start_ns + i * known.sample_ns > device.figures.peak_time_ns;
     if (!is_after || level == 0 || level > all - gone / 10 * 9) continue;
-    ++samples;
-    left = std::max(left, level);
+    left.push_back(level);
   }
-  if (samples < std::max(kLeastSamples, known.timeline.size() / kLeastShare)) return std::nullopt;
-  return left;
+  if (left.size() < std::max(kLeastSamples, known.timeline.size() / kLeastShare))
+    return std::nullopt;
+  const auto middle = left.begin() + static_cast<ptrdiff_t>(left.size() / 2);
+  std::nth_element(left.begin(), middle, left.end());
+  return *middle;
 }
 
 std::optional<Finding> double_weights(const DeviceAnalysis& device) {
