@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
+from .._core.whole_file import whole_file
 from . import wrapping
 from .profiler import GPUMemoryProfiler, ProfiledBlock
 from .results import ProfileResult
@@ -107,10 +108,8 @@ class MemoryProfiler:
             "results": [result.to_dict() for result in self.profiler],
             "snapshots": [snapshot.to_dict() for snapshot in list(self.profiler.snapshots)],
         }
-        path = Path(filename)
-        partial = path.with_name(path.name + ".partial")
-        partial.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-        partial.replace(path)
+        with whole_file(filename) as made:
+            Path(made).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
     def load_results(self, filename: str | Path) -> dict[str, Any]:
         """Reads a file of save_results. Raises ValueError with the byte for any other file."""

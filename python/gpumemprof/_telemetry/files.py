@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 import threading
 import warnings
 from collections.abc import Iterable, Mapping
@@ -14,6 +13,7 @@ from typing import Any
 
 from .._core.columns import side_by_side
 from .._core.native import native
+from .._core.whole_file import whole_file
 from .event import DEFAULT_COLLECTOR, FIELDS_V2, SCHEMA_VERSION_V2, TelemetryEventV2, strict_event
 
 FORMATS = ("json", "jsonl", "csv")
@@ -159,23 +159,15 @@ class TelemetryWriter:
 def write_events(path: Any, events: Iterable[TelemetryEventV2], format: str | None = None) -> int:
     """Writes a whole file, in the format of its extension, and returns the number of events.
 
-    It is written under a temporary name and renamed, so a reader sees the old file or the new one. Raises OSError on
-    failure.
+    A reader sees the old file or the new one. Raises OSError on failure.
     """
     kind = format_of(path, format)
-    target = os.path.realpath(os.fspath(path))
-    fd, temporary = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=os.path.dirname(target))
-    os.close(fd)
     count = 0
-    try:
-        file = native().telemetry_writer(os.fsencode(temporary), kind)
+    with whole_file(path) as made:
+        file = native().telemetry_writer(os.fsencode(made), kind)
         rest = iter(events)
         while batch := list(islice(rest, _BATCH)):
             file.append([_values(event) for event in batch])
             count += len(batch)
         file.close()
-        os.replace(temporary, target)
-    except BaseException:
-        os.unlink(temporary)
-        raise
     return count

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sqlite3
 from typing import TYPE_CHECKING, Any
 
+from ..._core.whole_file import whole_file
 from . import schema
 from .engine import CannotDo, CannotWrite
 
@@ -21,25 +23,18 @@ _INDEXES = ("intervals (run, memory, birth_event)", "intervals (run, stack)", "s
 
 def write(source: Source, path: str) -> tuple[str, str]:
     """The run's name and the file, complete or as it was before."""
-    path = os.path.abspath(path)
+    path = os.path.realpath(path)
     if os.path.isdir(path):
         raise CannotDo(f"{path}: is a folder: SQLite writes a file")
+    if os.path.exists(path) and not os.path.isfile(path):  # /dev/null would become a file
+        raise CannotDo(f"{path}: is no regular file: SQLite cannot write to a device or a pipe")
     if any(os.path.realpath(one) == os.path.realpath(path) for one in source.paths):
         raise CannotDo(f"{path}: is the input: give another file")
-    made = f"{path}.{os.getpid()}"
     try:
-        os.close(os.open(made, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
-        connection = sqlite3.connect(made, isolation_level=None)
-        try:
+        with whole_file(path) as made, contextlib.closing(sqlite3.connect(made, isolation_level=None)) as connection:
             _fill(connection, source, source.wanted_name)
-        finally:
-            connection.close()
-        os.replace(made, path)
     except (sqlite3.Error, OSError) as error:
         raise CannotWrite(f"{path}: cannot be written: {getattr(error, 'strerror', None) or error}") from error
-    finally:
-        if os.path.exists(made):
-            os.unlink(made)
     return source.wanted_name, path
 
 
