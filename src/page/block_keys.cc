@@ -34,9 +34,10 @@ std::string module_of(const CategoryHolder& kind, uint32_t stack, const Tables& 
 }
 
 uint32_t BlockKeys::numbered(uint64_t value) {
+  if (latest_ < values_.size() && values_[latest_] == value) return latest_;
   const auto [known, is_new] = by_value_.try_emplace(value, count());
   if (is_new) ids_.push_back(std::to_string(value)), values_.push_back(value);
-  return known->second;
+  return latest_ = known->second;
 }
 
 uint32_t BlockKeys::named(std::string name) {
@@ -46,19 +47,20 @@ uint32_t BlockKeys::named(std::string name) {
 }
 
 uint32_t BlockKeys::key(uint32_t block, uint32_t kind) {
-  const uint32_t stack = table_.stack[block];
   switch (by_) {
     case Dimension::kNone:
       break;
     case Dimension::kCategory:
       return numbered(static_cast<uint64_t>(table_.kinds[kind].category));
     case Dimension::kModule: {
+      const uint32_t stack = table_.stack[block];
       const auto [known, is_new] = modules_.try_emplace(uint64_t{stack} << 32 | kind, 0);
       if (is_new) known->second = named(module_of(table_.kinds[kind], stack, tables_));
       return known->second;
     }
     case Dimension::kLine:
     case Dimension::kStack: {
+      const uint32_t stack = table_.stack[block];
       if (stack >= by_stack_.size()) by_stack_.resize(stack + 1, kNone);
       uint32_t& known = by_stack_[stack];
       if (known == kNone)

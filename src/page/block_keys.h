@@ -39,6 +39,12 @@ class BlockKeys {
   uint32_t key_at(uint32_t block, uint32_t moment) {
     return key(block, is_by_kind() ? table_.kind_at(block, moment) : 0);
   }
+  /// When it is allocated.
+  uint32_t first_key(uint32_t block) {
+    const uint32_t last = is_by_kind() ? table_.kind[block] : 0;
+    return (last & BlockTable::kChangesKind) == 0 ? key(block, last)
+                                                  : key_at(block, table_.start[block]);
+  }
   /// Whether a block may have another key at another moment.
   bool is_by_kind() const { return by_ == Dimension::kCategory || by_ == Dimension::kModule; }
   uint32_t count() const { return static_cast<uint32_t>(ids_.size()); }
@@ -58,6 +64,7 @@ class BlockKeys {
   const Dimension by_;
   std::vector<std::string> ids_;
   std::vector<uint64_t> values_;  // of each key, where it is a number
+  uint32_t latest_ = 0;           // the key that numbered() gave last: mostly it is wanted again
   absl::flat_hash_map<uint64_t, uint32_t> by_value_;
   absl::flat_hash_map<std::string, uint32_t> by_name_;
   absl::flat_hash_map<uint64_t, uint32_t> modules_;  // by stack and kind

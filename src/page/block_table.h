@@ -68,9 +68,7 @@ struct BlockTable {
   bool is_told = false;                    ///< of any block it is known what it is
   uint32_t earlier_blocks = 0;             ///< the first ones: live before the first event
 
-  /// Of the step to a moment: BlockChange << 30
-  ///
-  /// block. [0] is none.
+  /// Of the step to a moment: a BlockChange in the two highest bits, then the block. [0] is none.
   Column<uint32_t> changes;
   PackedColumn<uint64_t> times;  ///< of the events: of moment e that of event e - 1
   LevelForest levels;

@@ -224,6 +224,7 @@ void TableFiller::end_requested() {
 }
 
 void TableFiller::end_waiting(uint32_t block, uint32_t moment) {
+  if (waiting_.empty()) return;
   const auto waited = waiting_.find(block);
   if (waited == waiting_.end()) return;
   table.waits.push_back({block, waited->second, moment});
@@ -241,6 +242,7 @@ void TableFiller::add_rounding(uint32_t block, uint64_t requested_bytes, uint32_
 }
 
 void TableFiller::end_rounding(uint32_t block, uint32_t moment) {
+  if (rounding_.empty()) return;
   const auto known = rounding_.find(block);
   if (known == rounding_.end()) return;
   rounding_bytes_ -= known->second;
@@ -362,8 +364,10 @@ void Keeper::begin_trace(uint16_t device, const AllocatorTrace& trace, const Tra
 }
 
 void Keeper::take(const EventBatch& batch) {
+  constexpr size_t kAhead = 16;  // events: their slots are in the cache then
   size_t detail = 0, total = 0, request = 0;
   for (size_t i = 0; i < batch.size(); ++i) {
+    if (i + kAhead < batch.size()) filler(batch.device[i + kAhead]).expect(batch, i + kAhead);
     filler(batch.device[i])
         .take(batch, i,
               {.detail = beside(batch.details, &detail, i),

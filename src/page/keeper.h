@@ -29,6 +29,10 @@ class TableFiller {
     const RequestedSize* requested = nullptr;
   };
   void take(const EventBatch& batch, size_t i, const Beside& beside);
+  /// Event `i` will be taken soon.
+  void expect(const EventBatch& batch, size_t i) const {
+    if (batch.block.empty()) by_address_.prefetch(batch.address[i]);
+  }
   void end_batch(const EventBatch& batch);
   uint32_t made_by(uint64_t number) const {
     return static_cast<uint32_t>(table.earlier_blocks + (number - allocations_before_));

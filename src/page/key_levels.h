@@ -1,6 +1,8 @@
 // Live bytes over time by a dimension and a filter, for any window, within milliseconds.
 #pragma once
 
+#include <absl/container/flat_hash_map.h>
+
 #include <cstdint>
 #include <span>
 #include <string>
@@ -11,9 +13,9 @@
 
 namespace gpumemprof {
 
-/// Built in two passes over a table's changes. Of every 256 moments the one with the highest level
+/// Built in one pass over a table's changes, with more than kMostKeys keys in two. Of every 256 moments the one with the highest level
 /// is kept with each key's bytes at it, so that any moment is replayed from at most 511 changes
-/// before it. Memory: about 27 bytes per 32 moments and, with all keys, 204 per 256.
+/// before it. Memory: with all keys 204 bytes per 256 moments, and with a filter about 27 per 32.
 class KeyLevels {
  public:
   static constexpr uint32_t kMostKeys = 24;  ///< those that ever held the most; the rest is summed
@@ -58,12 +60,20 @@ class KeyLevels {
   };
   static constexpr uint8_t kNoKey = 255;
 
-  void find_keys(BlockKeys* keys, const std::vector<uint8_t>* taken);
-  void fill();
+  struct RawChange;
+  std::vector<uint32_t> find_keys(BlockKeys* keys, const std::vector<uint8_t>* taken);
+  std::vector<uint64_t> peaks(const GrowingColumn<uint32_t>& raw,
+                              const std::vector<RawChange>& changes,
+                              const absl::flat_hash_map<uint32_t, uint32_t>& last_of,
+                              size_t keys) const;
+  void fill(size_t shown);
+  void sort_keys(const BlockKeys& of, const std::vector<uint32_t>& shown);
   uint8_t key_of_end(uint32_t block) const;
   /// The change of the matching bytes at the step to a moment.
   uint64_t step(uint32_t moment) const;
-  void apply(uint32_t moment, uint64_t* held) const;
+  template <class Gain, class Lose>
+  void apply(uint32_t moment, const Gain& gain, const Lose& lose) const;
+  const LevelForest& forest() const { return takes_all_ ? table_.levels : forest_; }
 
   const BlockTable& table_;
   bool takes_all_ = true;
@@ -74,7 +84,7 @@ class KeyLevels {
   std::vector<uint8_t> last_key_;         // of those that change theirs, as in changing_
   std::vector<uint32_t> changing_;        // blocks, ascending
   std::vector<KindChange> kind_changes_;  // by moment
-  LevelForest forest_;
+  LevelForest forest_;  // of what the filter takes; the table has that of all
   std::vector<uint32_t> kept_;  // moments
   std::vector<uint64_t> held_;  // by kept moment, then key
 };
@@ -90,7 +100,6 @@ void KeyLevels::archive(Archive& archive) {
     archive.number(change.moment), archive.number(change.block);
     archive.number(change.from), archive.number(change.to);
   });
-  forest_.archive(archive);
   archive.array(kept_), archive.array(held_);
 }
 

@@ -6,11 +6,12 @@ void LevelForest::finish() {
   heights_.resize(1);
   // Only pairs become a node; a single remainder is found one height below.
   while (heights_.back().size() > 1) {
-    const std::vector<Node>& below = heights_.back();
-    std::vector<Node> above(below.size() / 2);
-    for (size_t i = 0; i < above.size(); ++i) {
-      above[i] = {std::min(below[2 * i].least, below[2 * i + 1].least),
-                  std::max(below[2 * i].most, below[2 * i + 1].most)};
+    const GrowingColumn<Node>& below = heights_.back();
+    GrowingColumn<Node> above;
+    above.reserve(below.size() / 2);
+    for (size_t i = 0; i + 1 < below.size(); i += 2) {
+      above.push_back({std::min(below[i].least, below[i + 1].least),
+                       std::max(below[i].most, below[i + 1].most)});
     }
     heights_.push_back(std::move(above));
   }

@@ -53,8 +53,8 @@ class LevelForest {
 
   uint32_t size_ = 0;
   Node open_{UINT64_MAX, 0};
-  std::vector<std::vector<Node>> heights_{1};  // [0]: leaves
-  GrowingColumn<uint64_t> last_;               // of each leaf
+  std::vector<GrowingColumn<Node>> heights_{1};  // [0]: leaves
+  GrowingColumn<uint64_t> last_;                 // of each leaf
 };
 
 inline void LevelForest::add(uint64_t level) {
