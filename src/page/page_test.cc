@@ -117,9 +117,10 @@ EventBatch random_events(size_t count, std::mt19937_64* dice) {
   return events;
 }
 
-TEST(KeyLevels, EachMomentIsThatOfAPlainModel) {
+void compare_with_a_plain_model(uint32_t stacks) {
   std::mt19937_64 dice(3);
   EventBatch events = random_events(3000, &dice);
+  for (uint32_t& stack : events.stack) stack %= stacks;
   MemorySource source(events, 100);
   for (int s = 1; s < 40; ++s) {
     Tables& tables = source.mutable_tables();
@@ -147,20 +148,31 @@ TEST(KeyLevels, EachMomentIsThatOfAPlainModel) {
     for (const auto& [address, block] : live) held.back()[block.second] += block.first;
   }
   const KeyLevels levels(table, BlockKeys(table, source.tables(), 0, Dimension::kStack), nullptr);
-  ASSERT_EQ(levels.keys().size(), KeyLevels::kMostKeys + 1);
-  EXPECT_EQ(levels.others(), 40 - KeyLevels::kMostKeys);
+  ASSERT_EQ(levels.keys().size(), std::min(stacks, KeyLevels::kMostKeys + 1));
+  ASSERT_EQ(levels.has_other(), stacks > KeyLevels::kMostKeys);
+  EXPECT_EQ(levels.others(), levels.has_other() ? stacks - KeyLevels::kMostKeys : 0);
+  const size_t shown = levels.keys().size() - levels.has_other();
+  for (size_t k = 0; k < shown; ++k) {
+    uint64_t most = 0;
+    for (const auto& at : held) {
+      const auto of = at.find(static_cast<uint32_t>(std::stoul(levels.keys()[k].id)));
+      if (of != at.end()) most = std::max(most, of->second);
+    }
+    EXPECT_EQ(levels.keys()[k].most_bytes, most);
+    if (k > 0) EXPECT_LE(most, levels.keys()[k - 1].most_bytes);
+  }
   std::vector<uint32_t> moments(table.moments());
   for (uint32_t m = 0; m < moments.size(); ++m) moments[m] = m;
   const auto rows = levels.values(moments);
   for (const uint32_t m : moments) {
     uint64_t total = 0, named = 0;
     for (const auto& [stack, bytes] : held[m]) total += bytes;
-    for (size_t k = 0; k + 1 < rows.size(); ++k) {
+    for (size_t k = 0; k < shown; ++k) {
       const auto at = held[m].find(static_cast<uint32_t>(std::stoul(levels.keys()[k].id)));
       ASSERT_EQ(rows[k][m], at == held[m].end() ? 0 : at->second) << m;
       named += rows[k][m];
     }
-    ASSERT_EQ(rows.back()[m], total - named);
+    ASSERT_EQ(levels.has_other() ? rows.back()[m] : 0, total - named);
     ASSERT_EQ(levels.at(m), total);
     ASSERT_EQ(table.level_at(m), total);
     uint64_t walked = 0;
@@ -174,6 +186,9 @@ TEST(KeyLevels, EachMomentIsThatOfAPlainModel) {
     for (size_t k = 0; k < rows.size(); ++k) EXPECT_EQ(alone[k][0], rows[k][m]);
   }
 }
+
+TEST(KeyLevels, EachMomentIsThatOfAPlainModel) { compare_with_a_plain_model(40); }
+TEST(KeyLevels, SoItIsWhereAllKeysAreShown) { compare_with_a_plain_model(11); }
 
 TEST(Keeper, WhatAFilterTakesAndLeavesIsAll) {
   std::mt19937_64 dice(4);
