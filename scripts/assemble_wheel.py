@@ -52,13 +52,19 @@ class Wheel:
         self._zip.close()
 
 
+def of_extra(need, extra):
+    """A requirement of pyproject.toml, with its own condition, as one of an extra."""
+    name, _, condition = (part.strip() for part in need.partition(";"))
+    return f"{name} ; " + (f"({condition}) and " if condition else "") + f"extra == '{extra}'"
+
+
 def metadata(project, version):
     lines = ["Metadata-Version: 2.3", f"Name: {project['name']}", f"Version: {version}", f"Summary: {project['description']}"]
     lines += [f"Requires-Python: {project['requires-python']}", f"License: {project['license']}"]
     lines += [f"Classifier: {one}" for one in project["classifiers"]]
     for extra, needs in project["optional-dependencies"].items():
         lines.append(f"Provides-Extra: {extra}")
-        lines += [f"Requires-Dist: {need} ; extra == '{extra}'" for need in needs]
+        lines += [f"Requires-Dist: {of_extra(need, extra)}" for need in needs]
     lines += ["Description-Content-Type: text/markdown", "", (ROOT / project["readme"]).read_text()]
     return "\n".join(lines).encode()
 

@@ -64,7 +64,7 @@ make_root() {
   [ -e "$root/.complete" ] && return 0
   scripts/setup roots
   echo "$(basename "$0"): making a root of $suite in $root (about a minute)"
-  rm -rf "$root"
+  rm -rf --one-file-system "$root"  # whoever was killed while making it may have left mounts
   mkdir -p build/roots
   case $suite in jammy | noble) ubuntu_keys || return 1 ;; esac
   mmdebstrap --mode=root --variant="${VARIANT:-apt}" --include="$packages" --components="$(components "$suite")" \

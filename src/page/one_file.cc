@@ -248,8 +248,10 @@ Result<std::string> one_file_page(PageService& service, const OneFileOptions& op
       places.push_back(std::move(place)), devices.emplace_back(file, d);
     }
   }
-  if (options.comparison || service.files() == 2)
-    add_comparison(options.comparison.value_or(OneFileOptions::Comparison()), &out);
+  if (options.comparison)
+    add_comparison(*options.comparison, &out);
+  else if (service.files() == 2)
+    add_comparison({}, &out);
   std::vector<uint32_t> exact;
   for (const Place& place : places) {
     add_whole(place, &out);
