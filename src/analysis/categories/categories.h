@@ -145,6 +145,7 @@ class Categories {
     DifferenceSeries<kCategories> at_moments{0, 2 * kMostMoments};
   };
   static constexpr size_t kMostMoments = 4096;
+  static constexpr uint8_t kWasSaved = 128;  // in Block::saved, beside SavedFlags
 
   void activate(const LiveState& state);
   KnownAs known_now(uint16_t device, uint32_t number);
