@@ -159,7 +159,7 @@ void compare_with_a_plain_model(uint32_t stacks) {
       if (of != at.end()) most = std::max(most, of->second);
     }
     EXPECT_EQ(levels.keys()[k].most_bytes, most);
-    if (k > 0) EXPECT_LE(most, levels.keys()[k - 1].most_bytes);
+    if (k > 0) { EXPECT_LE(most, levels.keys()[k - 1].most_bytes); }
   }
   std::vector<uint32_t> moments(table.moments());
   for (uint32_t m = 0; m < moments.size(); ++m) moments[m] = m;
