@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from work import MIB, Failed, Row, Work, last_json, most_used_bytes, program
+from work import MIB, Failed, Row, Work, counters_of, last_json, most_used_bytes, program
 
 Model = tuple[str, int, str, str]  # name, batch, optimizer, precision
 MODELS: tuple[Model, ...] = (
@@ -98,12 +98,13 @@ def of_model(work: Work, model: Model, calibration: Path) -> dict[str, Any]:
     words = program("gpu_train.py", *model)
     try:
         peaks = told(work, model, calibration)
-        device_bytes, printed = most_used_bytes(words)
-        counters = last_json(printed)
         constant = peaks["device"]["expected_bytes"] - peaks["reserved"]["expected_bytes"]
         limit = peaks["device"]["high_bytes"] - constant
-        limited = last_json(work.run([*words, "--limit-bytes", limit]))
-        recorded, _ = work.record(f"train-{model[0].replace(':', '-')}", words)
+        with work.room.taken(peaks["device"]["high_bytes"]):
+            device_bytes, printed = most_used_bytes(words)
+            counters = counters_of(printed)
+            limited = last_json(work.run([*words, "--limit-bytes", limit]))
+            recorded, _ = work.record(f"train-{model[0].replace(':', '-')}", words)
         work.gpumemprof("analyze", recorded, name=f"analyze-{model[0].replace(':', '-')}")
     except Failed as failure:
         return {"model": model, "failure": str(failure)}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ PROGRAMS = Path(__file__).resolve().parents[1] / "programs"
 ROOT = Path(__file__).resolve().parents[2]
 MIB = 1 << 20
 POLL_S = 0.002
+TESTS_BYTES = 20 << 30  # of the tests beside, eight at a time
 
 
 @dataclass
@@ -31,12 +34,43 @@ class Failed(Exception):
     """A command did not do its work: its row says so, the others go on."""
 
 
+class Room:
+    """The GPU's memory, shared by programs that run side by side: each waits until there is room for what it is predicted to need."""
+
+    def __init__(self) -> None:
+        self._free_bytes: int | None = None  # not asked yet
+        self._changed = threading.Condition()
+
+    @contextlib.contextmanager
+    def taken(self, size_bytes: int) -> Iterator[None]:
+        with self._changed:
+            if self._free_bytes is None:
+                self._free_bytes = self._whole_bytes = device_bytes() - TESTS_BYTES
+            size_bytes = min(size_bytes, self._whole_bytes)  # it is tried alone
+            self._changed.wait_for(lambda: size_bytes <= self._free_bytes)
+            self._free_bytes -= size_bytes
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._free_bytes += size_bytes
+                self._changed.notify_all()
+
+
+def device_bytes() -> int:
+    import pynvml
+
+    pynvml.nvmlInit()
+    return int(pynvml.nvmlDeviceGetMemoryInfo(pynvml.nvmlDeviceGetHandleByIndex(0)).total)
+
+
 @dataclass
 class Work:
     """`out`: a folder for logs; recordings go into `out/recordings`."""
 
     command: str
     out: Path
+    room: Room = field(default_factory=Room)
 
     def log(self, name: str, text: str) -> None:
         (self.out / f"{name}.txt").write_text(text)
@@ -93,6 +127,14 @@ def program(name: str, *arguments: object) -> list[object]:
 
 def last_json(stdout: str) -> Any:
     return json.loads(stdout.strip().splitlines()[-1])
+
+
+def counters_of(stdout: str) -> dict[str, int]:
+    """PyTorch's own peaks, as the program printed them; Failed where it ran out of memory, as it should not have."""
+    printed: dict[str, int] = last_json(stdout)
+    if "out_of_memory" in printed:
+        raise Failed("it ran out of memory: the GPU is too small for it, or was full")
+    return printed
 
 
 def settings_env(settings: str) -> dict[str, str]:

@@ -40,7 +40,11 @@ def main():
         raise
     print(
         json.dumps(
-            {"allocated_bytes": torch.cuda.max_memory_allocated(), "reserved_bytes": torch.cuda.max_memory_reserved()}
+            {
+                "allocated_bytes": torch.cuda.max_memory_allocated(),
+                "reserved_bytes": torch.cuda.max_memory_reserved(),
+                "retries": torch.cuda.memory_stats()["num_alloc_retries"],
+            }
         )
     )
 
