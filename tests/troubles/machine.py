@@ -60,8 +60,14 @@ NO_RETENTION = [
     looked(ROWS + "$sums = [$row.sum() for $row in $rows]"),
     looked("import numpy\nfor _ in range($n_part // 4):\n    $array = numpy.ones($n_large << 17)\ndel $array", n_large=(70, 160)),
     looked("import ctypes\nctypes.CDLL(None).mallopt(-3, 65536)\n" + ROWS + "$kept = $rows[::$n_part]\ndel $rows", n_each=(70, 90)),
-    looked("for _ in range($n_steps):\n    $batch = [torch.ones($n_each << 8) for _ in range(($n_total << 10) // $n_each)]\n"
-           "    del $batch", n_steps=(12, 18), n_each=(40, 90)),
+    # Each step takes again what the one before gave back, to the end.
+    Recipe("""
+for _ in range($n_steps):
+    $batch = [torch.ones($n_each << 8) for _ in range(($n_total << 10) // $n_each)]
+    del $batch
+    for _ in range(2_000):
+        torch.empty(1000)
+""", {**TOTAL, "n_steps": (12, 18), "n_each": (40, 90)}, torch=True, options=EXPLAIN),
 ]  # fmt: skip
 
 WRITE_SHM = """

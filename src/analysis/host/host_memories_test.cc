@@ -299,14 +299,14 @@ TEST(HostFindings, MallocKeepsWhatTwoLooksInTurnSay) {
   say_process(7, {.anonymous = 400 * kMiB, .file = 0, .shared = 0}, &look);
   ProcessHolders said{.pid = 7};
   uint64_t anonymous = 380;
-  const auto at = [&](uint64_t kept) {
+  const auto at = [&](uint64_t live, uint64_t kept) {
     HoldersLook one;
-    one.memory = MemoryAtLook{400 * kMiB, anonymous * kMiB, 100 * kMiB, kept * kMiB};
+    one.memory = MemoryAtLook{400 * kMiB, anonymous * kMiB, live * kMiB, kept * kMiB};
     return one;
   };
-  uint64_t swing = 0;
+  uint64_t swing = 0, live_before = 100;
   const auto found = [&](uint64_t before, uint64_t after) {
-    said.looks = {at(before), at(after)};
+    said.looks = {at(live_before, before), at(100, after)};
     const std::vector<ProcessHolders> holders = {said};
     const auto memories = host_memories({host_samples({look})}, {}, nullptr, &holders, false);
     return host_findings(*memories, {}, [&](int64_t pid, uint64_t) {
@@ -323,7 +323,12 @@ TEST(HostFindings, MallocKeepsWhatTwoLooksInTurnSay) {
   const auto partly = found(250, 200);
   ASSERT_TRUE(finding_of(partly, "malloc_retention"));
   EXPECT_EQ(finding_of(partly, "malloc_retention")->bytes, 110 * kMiB);
-  swing = 150;
+  const auto grown = found(110, 200);
+  ASSERT_TRUE(finding_of(grown, "malloc_retention")) << "the 90 came from the kernel, and stay";
+  EXPECT_EQ(finding_of(grown, "malloc_retention")->bytes, 110 * kMiB);
+  live_before = 190;
+  EXPECT_FALSE(finding_of(found(110, 200), "malloc_retention")) << "the heap is as large as it was";
+  live_before = 100, swing = 150;
   EXPECT_FALSE(finding_of(found(250, 200), "malloc_retention")) << "the next step asks for it again";
   swing = 0, anonymous = 200;
   EXPECT_FALSE(finding_of(found(250, 200), "malloc_retention")) << "its pages were given back";
