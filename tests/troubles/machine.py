@@ -104,7 +104,7 @@ SHM_LEFT = [
 ]
 SHARED_TENSOR = """
 import torch.multiprocessing
-torch.multiprocessing.set_sharing_strategy("%s")
+torch.multiprocessing.set_sharing_strategy("file_descriptor")
 $tensor = torch.ones($n_mib << 18).share_memory_()
 $child = torch.multiprocessing.get_context("fork").Process(target=$tensor.sum)
 $child.start()
@@ -114,8 +114,7 @@ NOT_LEFT = [
     Recipe(WRITE_SHM + '    os.unlink($file.name)', SHM),
     Recipe(BLOCK + "$shared.close()\n$shared.unlink()", SHM),
     Recipe(BLOCK + "$shared.close()", SHM),  # its tracker removes it
-    Recipe(SHARED_TENSOR % "file_descriptor", SHM, torch=True),
-    Recipe(SHARED_TENSOR % "file_system", SHM, torch=True),
+    Recipe(SHARED_TENSOR, SHM, torch=True),
 ]  # fmt: skip
 
 # Holes are pages of zeros in the page cache, as other pages are.

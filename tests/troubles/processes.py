@@ -38,6 +38,7 @@ $held[::mmap.PAGESIZE] = b"x" * (len($held) // mmap.PAGESIZE)
 WRITE_PAGES = '$held[: $n_written << 20 : mmap.PAGESIZE] = b"y" * (($n_written << 20) // mmap.PAGESIZE)'
 ARRAY = "import numpy\n$held = numpy.ones($n_shared << 17)\n"
 RECORDS = {"n_records": (350_000, 600_000), "n_workers": (1, 3)}
+# Each worker waits within its first batch and within its last.
 DATASET = """
 from torch.utils.data import DataLoader, Dataset
 
@@ -49,8 +50,8 @@ class $Dataset(Dataset):
         return len(self.rows)
 
     def __getitem__(self, $index):
-        if $index %% 5000 == 0:
-            time.sleep(0.1)
+        if $index in (0, 2500, len(self.rows) - 2501, len(self.rows) - 1):
+            rest(0.1)
         return %s
 
 for $batch in DataLoader($Dataset(), batch_size=2500, num_workers=$n_workers):
@@ -64,8 +65,8 @@ FORK_COPY_ON_WRITE = [
     Recipe('$records = [{"path": f"{i}.jpg", "label": i} for i in range($n_records)]\n'
            + MULTIPROCESSING % 'sum(record["label"] for record in $records)', RECORDS),
     Recipe("$held = torch.ones($n_shared << 18)\n" + FORK % "$held[: $n_written << 18].mul_(2)", SIZES, torch=True),
-    Recipe(DATASET % ('[(f"{i}.jpg", i) for i in range($n_records)]', "self.rows[$index][1]"),
-           {"n_records": (250_000, 350_000), "n_workers": (1, 3)}, torch=True),
+    Recipe(DATASET % ('[(f"{i}.jpg", i) for i in range(5000 * $n_pairs)]', "self.rows[$index][1]"),
+           {"n_pairs": (50, 80), "n_workers": (1, 3)}, torch=True),
 ]  # fmt: skip
 OWN = "$own = mmap.mmap(-1, $n_written << 20); $own[::mmap.PAGESIZE] = b'y' * (len($own) // mmap.PAGESIZE)"
 NO_COPY_ON_WRITE = [
@@ -79,8 +80,9 @@ $children = [subprocess.Popen([sys.executable, "-c", "from sampled import rest; 
 for $child in $children:
     $child.wait()
 """, SIZES),
-    Recipe(DATASET % ("torch.arange($n_records)", "self.rows[$index]"),
-           {"n_records": (60_000, 90_000), "n_workers": (1, 3)}, torch=True),
+    # Or each worker's garbage collector writes to the head of every object of PyTorch's modules.
+    Recipe("import gc\ngc.freeze()\n" + DATASET % ("torch.arange(5000 * $n_pairs)", "self.rows[$index]"),
+           {"n_pairs": (10, 18), "n_workers": (1, 3)}, torch=True),
 ]  # fmt: skip
 
 FILE = """
