@@ -91,7 +91,10 @@ def program(name: str, kinds: tuple[str, ...], pools: list[list[Recipe]]) -> Pro
     """`pools`: of each one recipe is taken. `name` is the seed."""
     rng = random.Random(name)
     has_peak = len(kinds) > 1 and "double_weights_in_phase" in kinds
-    recipes = [rng.choice([recipe for recipe in pool if not (has_peak and recipe.is_large)]) for pool in pools]
+    pools = [[recipe for recipe in pool if not (has_peak and recipe.is_large)] for pool in pools]
+    recipes = [rng.choice(pool) for pool in pools]
+    while sum(recipe.is_last for recipe in recipes) > 1:
+        recipes = [rng.choice(pool) for pool in pools]
     rng.shuffle(recipes)
     recipes.sort(key=lambda recipe: recipe.is_last)
     limit_mib = next((rng.randrange(*recipe.limit_mib) for recipe in recipes if recipe.limit_mib), None)
