@@ -13,10 +13,10 @@ $look()
 for _ in range(6):
     $look()
 """
-# What pins the free memory lives to the end, in a global.
 EXPLAIN = ("--explain-leaks",)
 # Worth telling of beside two sets of weights, too, which rise and fall.
 TOTAL = {"n_total": (400, 600), "n_each": (6, 90), "n_part": (20, 60)}
+# What pins the free memory lives to the end, in a global.
 COUNT = "range(($n_total << 10) // $n_each)"
 MALLOC = """
 import ctypes
@@ -123,7 +123,6 @@ $path = "$data.bin"
 with open($path, "wb") as $file:
     os.truncate($path, $n_limit * $n_share // 100 << 20)
 """
-CACHED = {"n_share": (140, 260)}
 LIMIT = (160, 240)
 READ = "with open($path, 'rb') as $file:\n    while $file.read(1 << 20):\n        pass\n"
 WAIT = "\nrest($n_rest / 10)\n"

@@ -162,6 +162,6 @@ NO_COMPILE_WORKERS = [
     Recipe(SCRIPTS.replace("%s", "data_worker"), {"n_workers": (4, 8), "n_each": (80, 150)}),
     Recipe("$held = bytearray(b'x') * ($n_held << 20)\n" + SCRIPTS.replace("%s", "compile_worker"),
            {"n_workers": (1, 3), "n_each": (8, 24), "n_held": (300, 500)}),
-    Recipe("from concurrent.futures import ProcessPoolExecutor\n" + MULTIPROCESSING % "$x = torch.ones($n_each << 18)",
+    Recipe(MULTIPROCESSING % "$x = torch.ones($n_each << 18)",
            {"n_workers": (2, 5), "n_each": (80, 150)}, torch=True),
 ]  # fmt: skip
