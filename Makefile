@@ -151,7 +151,7 @@ troubles: all ## what is told of programs with and without troubles of CUDA and 
 
 host-troubles: all ## what is told of recorded programs with and without troubles of the host, of NCCL and of loading weights (half an hour)
 	@ninja -C $(BUILD)
-	PYTHONPATH=tests $(VENV_PYTHON) -m troubles.table --first-seed 100 --seeds 20
+	PYTHONPATH=tests $(VENV_PYTHON) -m troubles.table --first-seed 100 --seeds 13
 
 docs: setup ## build the documentation's site in build/site
 	@scripts/docs
