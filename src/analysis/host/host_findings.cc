@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "analysis/host/copies_of_workers.h"
-#include "analysis/statistics/worth.h"
 #include "base/size.h"
 
 namespace gpumemprof {
@@ -137,8 +136,9 @@ bool is_all_resident(const HostMoment& said) {
 /// was not taken out of what was kept at the first.
 uint64_t taken_meanwhile(const HostMoment& before, const HostMoment& after) {
   const auto heap = [](const HostMoment& at) { return *at.malloc_live.bytes + *at.malloc_kept.bytes; };
-  return std::min(less_or_none(*after.malloc_kept.bytes, *before.malloc_kept.bytes),
-                  less_or_none(heap(after), heap(before)));
+  const auto more = [](uint64_t now, uint64_t then) { return now - std::min(now, then); };
+  return std::min(more(*after.malloc_kept.bytes, *before.malloc_kept.bytes),
+                  more(heap(after), heap(before)));
 }
 
 /// Free memory that malloc kept from one look to the next: at one alone it may have been on its way.
@@ -152,7 +152,7 @@ std::optional<Finding> retention(const HostProcess& process, const SwingSince& s
     // A step that frees and asks again is what malloc keeps it for, but for what it took from the
     // kernel meanwhile.
     const uint64_t used = swing ? swing(process.pid, before.time_ns) : 0;
-    const uint64_t again = std::min(kept, less_or_none(used, taken_meanwhile(before, after)));
+    const uint64_t again = std::min(kept, used - std::min(used, taken_meanwhile(before, after)));
     if (kept - again > most) most = kept - again, used_again = again, at = &after;
   }
   if (!at || most < kLeastToTell || most < *at->resident.bytes / 4) return std::nullopt;
