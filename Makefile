@@ -19,7 +19,7 @@ NODE = PATH="$(CURDIR)/$(VENV)/bin:$$PATH" node
 
 .DEFAULT_GOAL := all
 .PHONY: wheel test-wheels tarball release container all command setup demo test test-all test-fresh test-pythons gpu-test bench accuracy-megatron fuzz fmt lint clean distclean help
-.PHONY: bench-web sanitizers fuzz-smoke fuzz-corpus docs test-allocator test-tensorflows leak-table leak-shapes troubles accuracy
+.PHONY: bench-web sanitizers fuzz-smoke fuzz-corpus docs test-allocator test-tensorflows leak-table leak-shapes troubles host-troubles accuracy
 
 all: command ## set up, build, and put the command and the package in .venv
 	@ninja -C $(BUILD) _native
@@ -146,8 +146,12 @@ leak-table: all ## how many leaks of the test set are found, on five seeds (an h
 leak-shapes: all ## what is told of 300 ordinary programs and of 300 that leak, on two seeds (ten minutes)
 	PYTHONPATH=tests $(VENV_PYTHON) -m leaks.shapes.table --seeds 902,903
 
-troubles: all ## what is told of programs with and without troubles of the CUDA allocator, run by PyTorch's own (five minutes)
+troubles: all ## what is told of programs with and without troubles of CUDA and pinned memory, run by PyTorch's own allocators (five minutes)
 	$(VENV_PYTHON) tests/reference_allocator/troubles.py $(BUILD)/gpumemprof $(BUILD)/reference_allocator --seeds 40 --first-seed 900
+
+host-troubles: all ## what is told of recorded programs with and without troubles of the host, of NCCL and of loading weights (half an hour)
+	@ninja -C $(BUILD)
+	PYTHONPATH=tests $(VENV_PYTHON) -m troubles.table --first-seed 100 --seeds 13
 
 docs: setup ## build the documentation's site in build/site
 	@scripts/docs

@@ -25,6 +25,10 @@ class Program:
     sizes: dict[int, int] = field(default_factory=dict)
     """Of what is live."""
     peak_bytes: int = 0
+    pinned: list[tuple[str, str]] = field(default_factory=list)
+    """Calls of the allocator of pinned host memory, each with its site."""
+    pinned_made: int = 0
+    pinned_settings: str = ""
 
     def call(self, text: str, site: str = "") -> None:
         self.calls.append(text)

@@ -16,8 +16,10 @@ from typing import Any
 
 import build
 import compare
+import pinned_programs
 import trouble_programs
 from call_lists import MIB, Run
+from pinned_programs import PINNED_CLEAN, PINNED_WITH
 from trouble_programs import CLEAN, MIXED, WITH, Program
 
 FREE_BYTES = 30 * MIB
@@ -44,14 +46,17 @@ def snapshot_of(allocator: Path, program: Program, scratch: Path) -> tuple[dict[
         run.capacity_bytes = before.statistics["reserved"] + FREE_BYTES
     outcome = compare.real(allocator, run, scratch)
     assert not isinstance(outcome, str), outcome
-    return with_sites(json.loads(scratch.read_text()), program), outcome.statistics
+    snapshot = with_sites(json.loads(scratch.read_text()), program)
+    if program.pinned:
+        snapshot |= pinned_programs.recorded(pinned_programs.build(scratch.parent), program)
+    return snapshot, outcome.statistics
 
 
 def told(command: Path, path: Path) -> list[str]:
     """Kinds of the findings of these classes, in their order."""
     line = [str(command), "analyze", str(path), "--format", "json"]
     findings = json.loads(subprocess.run(line, capture_output=True, check=True).stdout)["findings"]
-    return [finding["kind"] for finding in findings if finding["kind"] in WITH]
+    return [finding["kind"] for finding in findings if finding["kind"] in {**WITH, **PINNED_WITH}]
 
 
 def cases(seeds: range) -> list[tuple[str, tuple[str, ...], Program]]:
@@ -65,7 +70,22 @@ def cases(seeds: range) -> list[tuple[str, tuple[str, ...], Program]]:
         for kinds in MIXED:
             makers = [WITH[kind] for kind in kinds]
             out.append((f"{' + '.join(kinds)} {seed}", kinds, trouble_programs.made(seed, *makers)))
+        out += pinned_cases(seed)
     return out
+
+
+def pinned_cases(seed: int) -> list[tuple[str, tuple[str, ...], Program]]:
+    """Of pinned host memory: each class, each that looks like it, both, and each with a class of the device."""
+    out: list[tuple[str, tuple[str, ...], Program]] = []
+    makers = {kind: makers[seed % len(makers)] for kind, makers in PINNED_WITH.items()}
+    for kind, make in makers.items():
+        out.append((f"{kind} {seed}", (kind,), trouble_programs.made(seed, make)))
+        for of_device in ("stranded_stream_cache", "graph_pool_slack"):
+            both = trouble_programs.made(seed, WITH[of_device], make)
+            out.append((f"{of_device} + {kind} {seed}", (of_device, kind), both))
+    out += [(f"{make.__name__} {seed}", (), trouble_programs.made(seed, make)) for make in PINNED_CLEAN]
+    both = trouble_programs.made(seed, *makers.values())
+    return [*out, (f"{' + '.join(makers)} {seed}", tuple(makers), both)]
 
 
 def main() -> int:

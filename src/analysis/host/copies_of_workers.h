@@ -23,8 +23,9 @@ struct WorkerCopies {
 /// A copy leaves the RSS of a process as it was, since the page that it replaces was resident, too,
 /// but the sum of the PSS rises by a page. Memory that a process asks for raises both. So copies are
 /// the rise of the sum of the anonymous PSS, less the rise of each process's anonymous memory; at
-/// most what the workers' shared pages have become fewer. What is freed and asked for again between
-/// two walks may count as copied.
+/// most what the workers' shared pages have become fewer. Workers of which one at least lives count
+/// together, each from its own first walk to its last. What a worker copied before its first walk is
+/// not seen; what is freed and asked for again between two walks may count as copied.
 std::optional<WorkerCopies> copies_of_workers(const std::vector<HostProcess>& processes);
 
 }  // namespace gpumemprof

@@ -132,6 +132,15 @@ bool is_all_resident(const HostMoment& said) {
          both <= *said.anonymous.bytes;
 }
 
+/// What the heap grew by between two looks and is free at the second: what rose and fell meanwhile
+/// was not taken out of what was kept at the first.
+uint64_t taken_meanwhile(const HostMoment& before, const HostMoment& after) {
+  const auto heap = [](const HostMoment& at) { return *at.malloc_live.bytes + *at.malloc_kept.bytes; };
+  const auto more = [](uint64_t now, uint64_t then) { return now - std::min(now, then); };
+  return std::min(more(*after.malloc_kept.bytes, *before.malloc_kept.bytes),
+                  more(heap(after), heap(before)));
+}
+
 /// Free memory that malloc kept from one look to the next: at one alone it may have been on its way.
 std::optional<Finding> retention(const HostProcess& process, const SwingSince& swing) {
   uint64_t most = 0, used_again = 0;
@@ -140,8 +149,10 @@ std::optional<Finding> retention(const HostProcess& process, const SwingSince& s
     const HostMoment &before = process.asked[i - 1], &after = process.asked[i];
     if (!is_all_resident(before) || !is_all_resident(after)) continue;
     const uint64_t kept = std::min(*before.malloc_kept.bytes, *after.malloc_kept.bytes);
-    // A step that frees and asks again is what malloc keeps it for.
-    const uint64_t again = swing ? std::min(kept, swing(process.pid, before.time_ns)) : 0;
+    // A step that frees and asks again is what malloc keeps it for, but for what it took from the
+    // kernel meanwhile.
+    const uint64_t used = swing ? swing(process.pid, before.time_ns) : 0;
+    const uint64_t again = std::min(kept, used - std::min(used, taken_meanwhile(before, after)));
     if (kept - again > most) most = kept - again, used_again = again, at = &after;
   }
   if (!at || most < kLeastToTell || most < *at->resident.bytes / 4) return std::nullopt;

@@ -223,6 +223,39 @@ TEST(HostFindings, WhatWorkersCopiedByWritingIsTold) {
   EXPECT_EQ(copied->device, kOfTheHost);
 }
 
+/// One worker begins when another has copied 120 of 300 MiB, and copies 100 when that one is gone.
+TEST(HostFindings, WorkersThatBeginAndEndAtOtherTimesCountTogether) {
+  std::vector<Values> looks(3);
+  const auto say = [&](size_t look, int64_t pid, uint64_t pss, uint64_t own) {
+    say_process(pid,
+                {.anonymous = 300 * kMiB, .file = 1, .shared = 0, .pss = pss * kMiB,
+                 .pss_anonymous = pss * kMiB, .private_dirty = own * kMiB, .parent = pid == 7 ? 1 : 7},
+                &looks[look]);
+  };
+  say(0, 7, 150, 0), say(0, 8, 150, 0);
+  say(1, 7, 180 / 3 + 120 / 2, 0), say(1, 8, 180 / 3 + 120, 120), say(1, 9, 180 / 3 + 120 / 2, 0);
+  say(2, 7, 200 / 2 + 100, 100), say(2, 9, 200 / 2 + 100, 100);
+  const auto found = findings_of(looks);
+  const Finding* copied = finding_of(found, "fork_copy_on_write");
+  ASSERT_TRUE(copied);
+  EXPECT_EQ(copied->bytes, (120 + 100) * kMiB);
+  EXPECT_EQ(evidence(*copied, "shared_at_first_bytes"), 600 * kMiB);
+  EXPECT_EQ(evidence(*copied, "workers"), 2u);
+}
+
+TEST(HostFindings, AWorkerThatEndsLeavesNoCopies) {
+  std::vector<Values> looks(2);
+  const auto say = [&](size_t look, int64_t pid, uint64_t pss) {
+    say_process(pid,
+                {.anonymous = 300 * kMiB, .file = 1, .shared = 0, .pss = pss * kMiB,
+                 .pss_anonymous = pss * kMiB, .private_dirty = 0, .parent = pid == 7 ? 1 : 7},
+                &looks[look]);
+  };
+  for (const int64_t pid : {7, 8, 9}) say(0, pid, 100);
+  for (const int64_t pid : {7, 9}) say(1, pid, 150);
+  EXPECT_FALSE(finding_of(findings_of(looks), "fork_copy_on_write"));
+}
+
 TEST(HostFindings, WhatWorkersAskedForThemselvesIsNoCopy) {
   EXPECT_FALSE(finding_of(findings_of(family(0, 120 * kMiB)), "fork_copy_on_write"));
 }
@@ -299,14 +332,14 @@ TEST(HostFindings, MallocKeepsWhatTwoLooksInTurnSay) {
   say_process(7, {.anonymous = 400 * kMiB, .file = 0, .shared = 0}, &look);
   ProcessHolders said{.pid = 7};
   uint64_t anonymous = 380;
-  const auto at = [&](uint64_t kept) {
+  const auto at = [&](uint64_t live, uint64_t kept) {
     HoldersLook one;
-    one.memory = MemoryAtLook{400 * kMiB, anonymous * kMiB, 100 * kMiB, kept * kMiB};
+    one.memory = MemoryAtLook{400 * kMiB, anonymous * kMiB, live * kMiB, kept * kMiB};
     return one;
   };
-  uint64_t swing = 0;
+  uint64_t swing = 0, live_before = 100;
   const auto found = [&](uint64_t before, uint64_t after) {
-    said.looks = {at(before), at(after)};
+    said.looks = {at(live_before, before), at(100, after)};
     const std::vector<ProcessHolders> holders = {said};
     const auto memories = host_memories({host_samples({look})}, {}, nullptr, &holders, false);
     return host_findings(*memories, {}, [&](int64_t pid, uint64_t) {
@@ -323,7 +356,12 @@ TEST(HostFindings, MallocKeepsWhatTwoLooksInTurnSay) {
   const auto partly = found(250, 200);
   ASSERT_TRUE(finding_of(partly, "malloc_retention"));
   EXPECT_EQ(finding_of(partly, "malloc_retention")->bytes, 110 * kMiB);
-  swing = 150;
+  const auto grown = found(110, 200);
+  ASSERT_TRUE(finding_of(grown, "malloc_retention")) << "the 90 came from the kernel, and stay";
+  EXPECT_EQ(finding_of(grown, "malloc_retention")->bytes, 110 * kMiB);
+  live_before = 190;
+  EXPECT_FALSE(finding_of(found(110, 200), "malloc_retention")) << "the heap is as large as it was";
+  live_before = 100, swing = 150;
   EXPECT_FALSE(finding_of(found(250, 200), "malloc_retention")) << "the next step asks for it again";
   swing = 0, anonymous = 200;
   EXPECT_FALSE(finding_of(found(250, 200), "malloc_retention")) << "its pages were given back";
