@@ -24,6 +24,9 @@ constexpr const char* kNotWalked = "the pages were not walked at this sample";
 constexpr const char* kNotTold = "not told at this sample";
 constexpr const char* kNotAsked =
     "malloc was not asked at this sample: it answers inside the program alone";
+constexpr const char* kArenasNotAsked =
+    "Python was not asked at this sample: it answers inside the program alone";
+constexpr const char* kNotSaid = "the program did not say";
 
 /// The fields of a process that are sums of bytes.
 constexpr std::pair<const char*, HostTerm HostMoment::*> kTerms[] = {
@@ -117,6 +120,31 @@ class HostOfFile {
   }
   size_t left_out() const { return left_out_; }
 
+  /// Of the recorded process with this PID, what the driver had pinned at `time_ns`.
+  void add_pinned(int64_t pid, HostMoment* out) const {
+    if (driver_ != nullptr) {
+      for (const DriverHost& host : driver_->hosts) {
+        const Process& process = tables_.processes[host.process];
+        if (process.pid != pid || process.host != samples_.host) continue;
+        const auto later = std::ranges::upper_bound(host.steps, out->time_ns, {},
+                                                    &DriverHost::Step::time_ns);
+        if (later == host.steps.end() && host.has_more_steps) break;
+        const DriverHost::Step step =
+            later == host.steps.begin() ? DriverHost::Step{} : *(later - 1);
+        out->pinned = HostTerm::of(step.pinned_bytes);
+        out->registered = HostTerm::of(step.registered_bytes);
+        return;
+      }
+    }
+    if (has_no_driver_) {
+      out->pinned = out->registered = HostTerm::of(0);
+      return;
+    }
+    out->pinned = out->registered =
+        HostTerm::unknown(driver_ ? "no pinned memory of this process was recorded at this moment"
+                                  : "the calls of the GPU's driver were not recorded");
+  }
+
  private:
   struct ProcessNow {
     HostProcess out;
@@ -178,31 +206,6 @@ class HostOfFile {
     return HostTerm::unknown(samples_.texts[point->number]);
   }
 
-  /// Of the recorded process with this PID, what the driver had pinned at `time_ns`.
-  void add_pinned(int64_t pid, HostMoment* out) const {
-    if (driver_ != nullptr) {
-      for (const DriverHost& host : driver_->hosts) {
-        const Process& process = tables_.processes[host.process];
-        if (process.pid != pid || process.host != samples_.host) continue;
-        const auto later = std::ranges::upper_bound(host.steps, out->time_ns, {},
-                                                    &DriverHost::Step::time_ns);
-        if (later == host.steps.end() && host.has_more_steps) break;
-        const DriverHost::Step step =
-            later == host.steps.begin() ? DriverHost::Step{} : *(later - 1);
-        out->pinned = HostTerm::of(step.pinned_bytes);
-        out->registered = HostTerm::of(step.registered_bytes);
-        return;
-      }
-    }
-    if (has_no_driver_) {
-      out->pinned = out->registered = HostTerm::of(0);
-      return;
-    }
-    out->pinned = out->registered =
-        HostTerm::unknown(driver_ ? "no pinned memory of this process was recorded at this moment"
-                                  : "the calls of the GPU's driver were not recorded");
-  }
-
   HostMoment moment(const ProcessNow& now, uint64_t time_ns) const {
     HostMoment out;
     out.time_ns = time_ns;
@@ -211,6 +214,7 @@ class HostOfFile {
     if (now.most_copied && now.most_copied->kind == SampledKind::kText && !hides_names_)
       out.most_copied_file = samples_.texts[now.most_copied->number];
     out.malloc_live = out.malloc_kept = HostTerm::unknown(kNotAsked);
+    out.python_arenas = HostTerm::unknown(kArenasNotAsked);
     add_pinned(now.out.pid, &out);
     return out;
   }
@@ -292,20 +296,37 @@ bool is_over(const std::string& path) {
   return stat(path.c_str(), &st) == 0 && time(nullptr) - st.st_mtime > kSilent;
 }
 
+HostTerm said_term(const std::optional<uint64_t>& bytes, const char* why) {
+  return bytes ? HostTerm::of(*bytes) : HostTerm::unknown(why);
+}
+
+HostMoment said_moment(const MemoryAtLook& memory, uint64_t time_ns) {
+  HostMoment said;
+  said.time_ns = time_ns;
+  said.resident = HostTerm::of(memory.resident_bytes);
+  said.anonymous = HostTerm::of(memory.anonymous_bytes);
+  said.file = said_term(memory.file_bytes, kNotSaid);
+  said.shared = said_term(memory.shared_bytes, kNotSaid);
+  constexpr const char* kNoMalloc = "glibc's malloc does not tell (before 2.33)";
+  said.malloc_live = said_term(memory.malloc_live_bytes, kNoMalloc);
+  said.malloc_kept = said_term(memory.malloc_kept_bytes, kNoMalloc);
+  const std::string& why = memory.why_no_python_arenas;
+  said.python_arenas = said_term(memory.python_arenas_bytes, why.empty() ? kNotSaid : why.c_str());
+  constexpr const char* kNoCache = "PyTorch did not say: without CUDA it has no such cache";
+  said.pinned_used = said_term(memory.pinned_used_bytes, kNoCache);
+  said.pinned_kept = said_term(memory.pinned_kept_bytes, kNoCache);
+  return said;
+}
+
 /// What processes said of themselves goes to the one with that PID that lived then.
-void add_asked(const std::vector<ProcessHolders>& holders, HostRun* run) {
+void add_asked(const std::vector<ProcessHolders>& holders, const HostOfFile& file, HostRun* run) {
   for (const ProcessHolders& one : holders) {
     for (HostProcess& process : run->processes) {
       if (process.pid != static_cast<int64_t>(one.pid)) continue;
       for (const HoldersLook& look : one.looks) {
         if (!look.memory) continue;
-        HostMoment said;
-        said.time_ns = look.time_ns;
-        said.resident = HostTerm::of(look.memory->resident_bytes);
-        said.anonymous = HostTerm::of(look.memory->anonymous_bytes);
-        said.malloc_live = HostTerm::of(look.memory->malloc_live_bytes);
-        said.malloc_kept = HostTerm::of(look.memory->malloc_kept_bytes);
-        process.asked.push_back(std::move(said));
+        process.asked.push_back(said_moment(*look.memory, look.time_ns));
+        file.add_pinned(process.pid, &process.asked.back());
       }
     }
   }
@@ -329,7 +350,7 @@ std::shared_ptr<const HostMemories> host_memories(const std::vector<RecordedSamp
     HostRun run = file.walk();
     if (run.processes.empty() && !run.cgroup_highest) continue;
     run.is_over = is_over(one.path);
-    if (holders) add_asked(*holders, &run);
+    if (holders) add_asked(*holders, file, &run);
     if (file.left_out() != 0) {
       out->left_out.push_back(one.path + ": host memory of " + std::to_string(file.left_out()) +
                               " processes is left out: too many");

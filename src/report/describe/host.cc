@@ -78,10 +78,19 @@ Table sum_table(const HostMoment& moment) {
 Table asked_table(const HostMoment& said) {
   const HostIdentity sum = host_identity(said);
   Table table = host_table();
-  table.rows = {host_row(0, "resident (RSS)", said.resident),
-                host_row(1, "in use in malloc", sum.malloc_live),
-                host_row(1, "free and kept by malloc", sum.malloc_kept),
-                rest_row(sum.rest_bytes, "the rest", "the resident memory is unknown")};
+  const auto add = [&](Row row) { table.rows.push_back(std::move(row)); };
+  add(host_row(0, "resident (RSS)", said.resident));
+  add(host_row(1, "pinned by the GPU's driver", sum.pinned));
+  if (said.pinned_used.bytes && said.pinned_kept.bytes) {
+    add(host_row(2, "in use by PyTorch", said.pinned_used));
+    add(host_row(2, "free and kept by PyTorch's cache", said.pinned_kept));
+  }
+  add(host_row(1, "other shared memory", sum.shared));
+  add(host_row(1, "pages of files", sum.file));
+  add(host_row(1, "in use in malloc", sum.malloc_live));
+  add(host_row(1, "free and kept by malloc", sum.malloc_kept));
+  add(host_row(1, "Python's arenas", sum.python_arenas));
+  add(rest_row(sum.rest_bytes, "the rest", "the resident memory is unknown"));
   return table;
 }
 
@@ -133,7 +142,7 @@ Section run_section(const Subject& subject, const HostRun& run) {
         *std::ranges::max_element(process.asked, {}, [](const HostMoment& one) {
           return one.malloc_kept.bytes.value_or(0);
         });
-    out.add(Sentence{fmt::format("What it said of glibc's malloc, {}:",
+    out.add(Sentence{fmt::format("What it said itself, of glibc's malloc and Python, {}:",
                                  moment_text(subject.analysis, said.time_ns))});
     out.add(asked_table(said));
   }

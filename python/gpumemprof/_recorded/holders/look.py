@@ -142,19 +142,47 @@ class _Look:
                     self.add_storage(kept, index)
 
 
-def _memory() -> dict[str, int] | None:
-    """Of this process now, before the look has made anything; None where glibc's malloc does not tell."""
-    figures = _marks.malloc_figures()
-    if figures is None:
+def _pinned() -> tuple[int, int] | None:
+    """(in use, free and kept) bytes of the cache of pinned memory; None without CUDA, and in PyTorch's releases before it
+    counted them. A forked child does not ask: another thread may have had the cache's locks."""
+    stats = getattr(torch._C, "_cuda_hostMemoryStats", None)
+    if stats is None or not torch.cuda.is_initialized():
         return None
+    told = stats()
+    try:
+        if "active_bytes" in told:  # later releases, where "allocated" is all that the cache has
+            used, owned = told["active_bytes"]["current"], told["allocated_bytes"]["current"]
+        else:
+            used, owned = told["allocated_bytes"]["current"], told["reserved_bytes"]["current"]
+    except (KeyError, TypeError):
+        return None
+    return (used, owned - used) if 0 <= used <= owned else None
+
+
+def _memory() -> dict[str, int | str | None] | None:
+    """Of this process now, before the look has made anything; None where the kernel does not tell."""
+    live, kept = _marks.malloc_figures() or (None, None)
+    arenas = _marks.python_arenas()
+    pinned_used, pinned_kept = _pinned() or (None, None)
     try:
         with open("/proc/self/status", encoding="utf-8", errors="replace") as file:
             fields = dict(line.split(":", 1) for line in file if ":" in line)
-        resident, anonymous = (int(fields[name].split()[0]) << 10 for name in ("VmRSS", "RssAnon"))
+        resident, anonymous, mapped, shared = (int(fields[name].split()[0]) << 10 for name in ("VmRSS", "RssAnon", "RssFile", "RssShmem"))
     except (OSError, ValueError, KeyError, IndexError):
         return None
-    told = {"resident_bytes": resident, "anonymous_bytes": anonymous}
-    return told | {"malloc_live_bytes": figures[0], "malloc_kept_bytes": figures[1]}
+    is_known = isinstance(arenas, int)
+    return {
+        "resident_bytes": resident,
+        "anonymous_bytes": anonymous,
+        "file_bytes": mapped,
+        "shared_bytes": shared,
+        "malloc_live_bytes": live,
+        "malloc_kept_bytes": kept,
+        "python_arenas_bytes": arenas if is_known else None,
+        "why_no_python_arenas": "" if is_known else arenas,
+        "pinned_used_bytes": pinned_used,
+        "pinned_kept_bytes": pinned_kept,
+    }
 
 
 def look(most_s: float, everywhere: bool = True) -> dict[str, Any]:
