@@ -177,3 +177,24 @@ def test_why_alive_wants_a_tensor_or_a_line():
 
     with pytest.raises(TypeError, match="a tensor, a line such as"):
         gpumemprof.why_alive(3)
+
+
+@pytest.mark.parametrize("told", [
+    {"allocated_bytes": {"current": 48}, "reserved_bytes": {"current": 64}},
+    {"active_bytes": {"current": 48}, "allocated_bytes": {"current": 64}},
+])
+def test_the_cache_of_pinned_memory_is_read_as_each_release_counts_it(monkeypatch, told):
+    look = pytest.importorskip("gpumemprof._recorded.holders.look")
+    monkeypatch.setattr(torch._C, "_cuda_hostMemoryStats", lambda: told, raising=False)
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    assert look._pinned() == (48, 16)
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: False)
+    assert look._pinned() is None
+
+
+@pytest.mark.parametrize("told", [{}, {"active_bytes": {"current": 65}, "allocated_bytes": {"current": 64}}, {"allocated_bytes": {"current": 1}}])
+def test_a_cache_that_counts_otherwise_is_unknown(monkeypatch, told):
+    look = pytest.importorskip("gpumemprof._recorded.holders.look")
+    monkeypatch.setattr(torch._C, "_cuda_hostMemoryStats", lambda: told, raising=False)
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    assert look._pinned() is None
