@@ -102,7 +102,7 @@ Status take_look(const Json& json, HoldersLook* out) {
                      .python_arenas_bytes = bytes("python_arenas_bytes"),
                      .why_no_python_arenas = text_field(*memory, "why_no_python_arenas"),
                      .pinned_used_bytes = bytes("pinned_used_bytes"),
-                     .pinned_kept_bytes = bytes("pinned_kept_bytes")};
+                     .pinned_cache_bytes = bytes("pinned_cache_bytes")};
     }
   }
   const auto holders = json.find("holders"), storages = json.find("storages");

@@ -37,8 +37,8 @@ struct MemoryAtLook {
   std::optional<uint64_t> malloc_live_bytes, malloc_kept_bytes;
   std::optional<uint64_t> python_arenas_bytes;
   std::string why_no_python_arenas;  ///< empty where nobody says
-  /// Of PyTorch's cache of pinned memory: in use, and free.
-  std::optional<uint64_t> pinned_used_bytes, pinned_kept_bytes;
+  /// Of PyTorch's cache of pinned memory: in use, and with what is free.
+  std::optional<uint64_t> pinned_used_bytes, pinned_cache_bytes;
 };
 
 /// What a process held at one moment.

@@ -49,7 +49,7 @@ TEST(HoldersFile, HasTheMemoryThatWasTold) {
   EXPECT_FALSE(memory->python_arenas_bytes);
   EXPECT_EQ(memory->why_no_python_arenas, "mimalloc");
   EXPECT_EQ(memory->pinned_used_bytes, 3u);
-  EXPECT_FALSE(memory->pinned_kept_bytes);
+  EXPECT_FALSE(memory->pinned_cache_bytes);
 }
 
 TEST(HoldersFile, OneCutAtAnyByteIsRefusedWithTheByte) {

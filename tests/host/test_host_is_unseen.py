@@ -65,9 +65,9 @@ def test_a_program_with_its_own_malloc(tmp_path):
     assert done.stdout == b"1 1\n" and b"nothing recorded" in done.stderr
 
 
-def allocator_library(tmp_path):
+def allocator_library(tmp_path, *options):
     library = tmp_path / "libown.so"
-    subprocess.run(["cc", "-O1", "-fno-builtin", "-w", "-shared", "-fPIC", harness.PROGRAMS / "own_malloc.c", "-o", library], check=True)
+    subprocess.run(["cc", "-O1", "-fno-builtin", "-w", "-shared", "-fPIC", *options, harness.PROGRAMS / "own_malloc.c", "-o", library], check=True)
     return library
 
 
@@ -78,6 +78,36 @@ def test_a_preloaded_allocator_stays_first(tmp_path):
     assert both(tmp_path, [program], env=environment).stdout == b"1 1\n"
     text = " ".join(harness.execute([harness.COMMAND, "analyze", tmp_path / "r"]).ok().stdout.decode().split())
     assert "malloc is that of libown.so, whose blocks are not recorded" in text
+
+
+def notes_of(tmp_path, library, light):
+    """What the report says of the allocator of a program whose tensors alone are recorded."""
+    environment = {**os.environ, "LD_PRELOAD": str(library)}
+    done = both(tmp_path, [light.program, "3"], env=environment)
+    text = " ".join(harness.execute([harness.COMMAND, "analyze", tmp_path / "r"]).ok().stdout.decode().split())
+    for sentence in text.split(". "):
+        if "malloc" in sentence:
+            assert f"{sentence.removeprefix('Note ')}." in done.stderr.decode(), "the summary says it too"
+    return text
+
+
+def test_an_allocator_is_named_where_nothing_of_the_host_is_recorded(tmp_path, light):
+    """Its blocks are not, nor its maps: so the note must come with the first tensor."""
+    text = notes_of(tmp_path, allocator_library(tmp_path, "-DWITH_MMAP"), light)
+    assert "malloc and mmap are those of libown.so, whose blocks are not recorded: nor are maps." in text
+    assert "Host blocks and maps below 64 KiB" not in text, "nothing was recorded of either"
+
+
+@pytest.mark.parametrize(("name", "said"), [
+    ("libjemalloc.so.2", "malloc is that of libjemalloc.so.2, whose blocks are not recorded: only maps (mmap) are."),
+    ("libtcmalloc_minimal.so.4", "malloc and mmap are those of libtcmalloc_minimal.so.4, whose blocks are not recorded: nor are maps."),
+])
+def test_known_allocators_are_named(tmp_path, light, name, said):
+    found = subprocess.run(["ldconfig", "-p"], capture_output=True, text=True, check=True).stdout
+    paths = [line.split()[-1] for line in found.splitlines() if line.split()[0] == name and "x86-64" in line]
+    if not paths:
+        pytest.skip(f"no {name} here")
+    assert said in notes_of(tmp_path, paths[0], light)
 
 
 def test_a_linked_allocator_hands_out_the_blocks_that_are_recorded(tmp_path):

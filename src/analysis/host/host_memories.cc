@@ -19,6 +19,7 @@ using HostPoint = RecordedSamples::Point;
 
 constexpr size_t kMostHostProcesses = 4096;   // of one file: a fork storm
 constexpr size_t kMostWalks = 1'000'000;      // of one file
+constexpr size_t kMostLevels = 4'000'000;     // of one file's processes
 constexpr std::string_view kCompileWorker = "compile_worker/__main__.py";
 constexpr const char* kNotWalked = "the pages were not walked at this sample";
 constexpr const char* kNotTold = "not told at this sample";
@@ -221,6 +222,7 @@ class HostOfFile {
 
   void take(uint64_t time_ns) {
     Sums all(time_ns), compiling(time_ns);
+    HostLevel level{.time_ns = time_ns, .anonymous = 0, .file = 0, .shared = 0, .pinned = 0};
     for (auto at = alive_.begin(); at != alive_.end();) {
       ProcessNow& now = at->second;
       const auto bytes = number_of(now.of[kResident]);
@@ -234,12 +236,15 @@ class HostOfFile {
         all.add(*bytes, pss);
         if (now.out.program.ends_with(kCompileWorker)) compiling.add(*bytes, pss);
         add(time_ns, *bytes, pss.has_value(), &now);
+        add_to_level(now, &level);
       }
       ++at;
     }
     if (all.resident.processes != 0) out_.last_sample_with_processes_ns = time_ns;
     all.keep_highest(&out_.highest_resident, &out_.highest_proportional);
     compiling.keep_highest(&out_.compile_workers, &out_.compile_workers_proportional);
+    level.cgroup = number_of(cgroup_[kCgroupUsed]);
+    if (all.resident.processes != 0) out_.levels.push_back(level);
     if (const auto used = number_of(cgroup_[kCgroupUsed])) {
       last_cgroup_.time_ns = time_ns;
       for (size_t i = 0; i < std::size(kCgroupTerms); ++i)
@@ -250,8 +255,27 @@ class HostOfFile {
     }
   }
 
+  void add_to_level(const ProcessNow& now, HostLevel* level) const {
+    HostMoment pinned;
+    pinned.time_ns = level->time_ns;
+    add_pinned(now.out.pid, &pinned);
+    constexpr size_t kAnonymous = 1, kFile = 2, kShared = 3;
+    for (const auto& [sum, more] : {std::pair(&level->anonymous, number_of(now.of[kAnonymous])),
+                                    std::pair(&level->file, number_of(now.of[kFile])),
+                                    std::pair(&level->shared, number_of(now.of[kShared])),
+                                    std::pair(&level->pinned, pinned.pinned.bytes)}) {
+      uint64_t both = 0;
+      const bool is_known = *sum && more && !__builtin_add_overflow(**sum, *more, &both);
+      *sum = is_known ? std::optional(both) : std::nullopt;
+    }
+  }
+
   void add(uint64_t time_ns, uint64_t bytes, bool is_walked, ProcessNow* now) {
     HostProcess& out = now->out;
+    if ((out.levels.empty() || out.levels.back().resident != bytes) && levels_ < kMostLevels) {
+      ++levels_;
+      out.levels.push_back({time_ns, bytes});
+    }
     if (!now->is_told || bytes > *out.highest.resident.bytes) out.highest = moment(*now, time_ns);
     if (is_walked && (!out.walked || bytes > *out.walked->resident.bytes))
       out.walked = moment(*now, time_ns);
@@ -285,7 +309,7 @@ class HostOfFile {
   CgroupMoment last_cgroup_;
   std::optional<uint64_t> first_hits_, first_kills_;
   bool has_no_driver_ = false;
-  size_t walks_ = 0, left_out_ = 0;
+  size_t walks_ = 0, levels_ = 0, left_out_ = 0;
   HostRun out_;
 };
 
@@ -312,9 +336,11 @@ HostMoment said_moment(const MemoryAtLook& memory, uint64_t time_ns) {
   said.malloc_kept = said_term(memory.malloc_kept_bytes, kNoMalloc);
   const std::string& why = memory.why_no_python_arenas;
   said.python_arenas = said_term(memory.python_arenas_bytes, why.empty() ? kNotSaid : why.c_str());
+  constexpr const char* kNotCounted = "this release of PyTorch does not count it right";
   constexpr const char* kNoCache = "PyTorch did not say: without CUDA it has no such cache";
-  said.pinned_used = said_term(memory.pinned_used_bytes, kNoCache);
-  said.pinned_kept = said_term(memory.pinned_kept_bytes, kNoCache);
+  said.pinned_used = said_term(memory.pinned_used_bytes,
+                               memory.pinned_cache_bytes ? kNotCounted : kNoCache);
+  said.pinned_cache = said_term(memory.pinned_cache_bytes, kNoCache);
   return said;
 }
 

@@ -154,6 +154,32 @@ TEST(HostMemories, TellsWhenEachProcessAndAllTogetherWereHighest) {
   EXPECT_EQ(run.highest_proportional->bytes, 100u) << "shared pages count once";
 }
 
+TEST(HostMemories, HasTheSumsOfAllSamplesByClass) {
+  Values first, second, third;
+  say_process(7, {.anonymous = 50, .file = 10, .shared = 40}, &first);
+  say_process(8, {.anonymous = 5, .file = 1, .shared = 40}, &first);
+  first.emplace_back(SampleKey{"gpumemprof", "accelerators", "devices", 0},
+                     SampledValue::absent(kNoGpuDriver));
+  second = first;
+  say_process(7, {.anonymous = 60, .file = 10, .shared = 40}, &third);
+  say("anonymous_bytes", 9, 9, &third);
+  say("resident_bytes", 9, 9, &third);
+  const HostRun run = only_run({first, second, third});
+  ASSERT_EQ(run.levels.size(), 3u);
+  EXPECT_EQ(run.levels[1].time_ns, 2 * kHostSecond);
+  EXPECT_EQ(run.levels[1].anonymous, 55u);
+  EXPECT_EQ(run.levels[1].file, 11u);
+  EXPECT_EQ(run.levels[1].shared, 80u);
+  EXPECT_EQ(run.levels[1].pinned, 0u);
+  EXPECT_EQ(run.levels[2].anonymous, 69u);
+  EXPECT_FALSE(run.levels[2].file) << "unknown of one of them";
+  EXPECT_FALSE(run.levels[2].pinned);
+  EXPECT_FALSE(run.levels[2].cgroup);
+  ASSERT_EQ(run.processes[0].levels.size(), 2u) << "where it changed";
+  EXPECT_EQ(run.processes[0].levels[1].time_ns, 3 * kHostSecond);
+  EXPECT_EQ(run.processes[0].levels[1].resident, 110u);
+}
+
 TEST(HostMemories, APidThatComesBackIsAnotherProcess) {
   Values first, second, third;
   say_process(7, {.anonymous = 50, .file = 0, .shared = 0}, &first);
@@ -192,7 +218,7 @@ TEST(HostMemories, WhatAProcessSaysOfItselfIsASumOfItsOwn) {
   holders[0].looks[0].memory = {.resident_bytes = 500, .anonymous_bytes = 400, .file_bytes = 60,
                                 .shared_bytes = 40, .malloc_live_bytes = 200,
                                 .malloc_kept_bytes = 50, .python_arenas_bytes = 120,
-                                .pinned_used_bytes = 20, .pinned_kept_bytes = 10};
+                                .pinned_used_bytes = 20, .pinned_cache_bytes = 30};
   holders[0].looks[0].time_ns = holders[0].looks[1].time_ns = kHostSecond;
   holders[0].looks[1].memory = {.resident_bytes = 500, .anonymous_bytes = 400,
                                 .why_no_python_arenas = "why"};
@@ -204,7 +230,7 @@ TEST(HostMemories, WhatAProcessSaysOfItselfIsASumOfItsOwn) {
   EXPECT_EQ(sum.shared.bytes, 10u);
   EXPECT_EQ(sum.rest_bytes, 500 - 30 - 10 - 60 - 200 - 50 - 120);
   EXPECT_EQ(asked[0].pinned_used.bytes, 20u);
-  EXPECT_EQ(asked[0].pinned_kept.bytes, 10u);
+  EXPECT_EQ(asked[0].pinned_cache.bytes, 30u);
   EXPECT_EQ(asked[1].python_arenas.why, "why");
   EXPECT_FALSE(asked[1].malloc_live.bytes);
   EXPECT_FALSE(asked[1].pinned_used.bytes);

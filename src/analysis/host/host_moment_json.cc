@@ -34,7 +34,7 @@ Json host_sum_json(const HostMoment& moment) {
 nlohmann::ordered_json said_moment_json(const HostMoment& moment) {
   Json out = host_sum_json(moment);
   put_term(&out, "pinned_used_bytes", moment.pinned_used);
-  put_term(&out, "pinned_kept_bytes", moment.pinned_kept);
+  put_term(&out, "pinned_cache_bytes", moment.pinned_cache);
   return out;
 }
 

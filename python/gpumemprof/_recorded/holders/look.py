@@ -142,28 +142,28 @@ class _Look:
                     self.add_storage(kept, index)
 
 
-def _pinned() -> tuple[int, int] | None:
-    """(in use, free and kept) bytes of the cache of pinned memory; None without CUDA, and in PyTorch's releases before it
-    counted them. A forked child does not ask: another thread may have had the cache's locks."""
+def _pinned() -> tuple[int | None, int | None]:
+    """Bytes of the cache of pinned memory, and of these in use; None without CUDA, and where a release does not count them.
+    A forked child does not ask: another thread may have had the cache's locks."""
     stats = getattr(torch._C, "_cuda_hostMemoryStats", None)
     if stats is None or not torch.cuda.is_initialized():
-        return None
+        return None, None
     told = stats()
     try:
-        if "active_bytes" in told:  # later releases, where "allocated" is all that the cache has
-            used, owned = told["active_bytes"]["current"], told["allocated_bytes"]["current"]
-        else:
-            used, owned = told["allocated_bytes"]["current"], told["reserved_bytes"]["current"]
+        if "reserved_bytes" in told:
+            owned, used = told["reserved_bytes"]["current"], told["allocated_bytes"]["current"]
+            return owned, used if 0 <= used <= owned else None
+        # Later releases have "active_bytes" for what is in use, but 2.11 counts blocks there that were freed.
+        return told["allocated_bytes"]["current"], None
     except (KeyError, TypeError):
-        return None
-    return (used, owned - used) if 0 <= used <= owned else None
+        return None, None
 
 
 def _memory() -> dict[str, int | str | None] | None:
     """Of this process now, before the look has made anything; None where the kernel does not tell."""
     live, kept = _marks.malloc_figures() or (None, None)
     arenas = _marks.python_arenas()
-    pinned_used, pinned_kept = _pinned() or (None, None)
+    pinned_cache, pinned_used = _pinned()
     try:
         with open("/proc/self/status", encoding="utf-8", errors="replace") as file:
             fields = dict(line.split(":", 1) for line in file if ":" in line)
@@ -181,7 +181,7 @@ def _memory() -> dict[str, int | str | None] | None:
         "python_arenas_bytes": arenas if is_known else None,
         "why_no_python_arenas": "" if is_known else arenas,
         "pinned_used_bytes": pinned_used,
-        "pinned_kept_bytes": pinned_kept,
+        "pinned_cache_bytes": pinned_cache,
     }
 
 
