@@ -14,7 +14,7 @@
 
 namespace gpumemprof::probe {
 
-constinit void (*g_at_first_event)() = nullptr;
+constinit FirstEventCall g_at_first_event = nullptr;
 namespace {
 
 using namespace format;

@@ -147,7 +147,8 @@ void record_segment(format::RawDetail what, uint64_t address, uint64_t size, Dev
 void record_completed(uint64_t address, Device device);
 
 /// Called before the first event of each thread; may record. Null: nothing to say.
-extern void (*g_at_first_event)();
+using FirstEventCall = void (*)();
+extern FirstEventCall g_at_first_event;
 
 /// Writes the facts of a caching allocator: body of a kDefAllocator. Begins the recording if
 /// needed. False on failure.
