@@ -32,9 +32,8 @@ def test_classes_and_processes_have_lanes_in_time(record, view):
     classes = {line["name"]: line for line in charts["host memory of the run by class"]["lines"]}
     assert list(classes) == ["anonymous", "pages of files", "shared memory with the pinned"]
     anonymous, shared = classes["anonymous"], classes["shared memory with the pinned"]
-    # Two processes have the 96 MiB while there are two: shared pages count in each.
-    first, most, last = known(anonymous)[0], max(known(anonymous)), known(anonymous)[-1]
-    assert most - first >= 2 * 96 * MIB and 90 * MIB <= last - first <= 120 * MIB, known(anonymous)
+    # While there are two processes both have the 96 MiB, as shared pages count in each.
+    assert max(known(anonymous)) - known(anonymous)[-1] >= 96 * MIB, known(anonymous)
     assert 40 * MIB <= max(known(shared)) - known(shared)[0] <= 48 * MIB
     assert anonymous["times_s"] == sorted(anonymous["times_s"]) and 5 <= anonymous["times_s"][-1] - anonymous["times_s"][0] <= 60
     parent, child = charts["resident (RSS) by process"]["lines"]

@@ -40,7 +40,8 @@ int main(int argc, char **argv) {
   ((void (*)(int))dlsym(python, "Py_InitializeEx"))(0);
   int64_t (*ask)(const char **) = dlsym(RTLD_DEFAULT, "gpumemprof_python_arenas");
   const char *why = 0;
-  printf("%lld %s\n", (long long)ask(&why), why);
+  const long long answer = ask(&why);
+  printf("%lld %s\n", answer, why);
   return 0;
 }
 """
