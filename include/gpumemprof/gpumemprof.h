@@ -44,6 +44,11 @@ GPUMEMPROF_API void gpumemprof_call_after(uint64_t events, int (*add)(int (*)(vo
  * way, it is exact; beyond 8,388,607 it wraps. */
 GPUMEMPROF_API int64_t gpumemprof_blocks_until_call(void);
 
+/* Bytes that the interpreter's arenas have in this process, of all its subinterpreters, with the stacks of Python's
+ * frames (from 3.11 on), which come from the same allocator. -1 where that is not known, and `*why` says why: it is a
+ * clause in English, else "". To be called by a thread that holds the GIL. */
+GPUMEMPROF_API int64_t gpumemprof_python_arenas(const char **why);
+
 /* ---- Marks ---------------------------------------------------------------------------------------------------- *
  *
  * What a recording cannot see from inside the allocator. Only in a recording, and between gpumemprof_start() and

@@ -2,6 +2,7 @@
 // memory), and those below 64 KiB.
 #include <stdarg.h>
 
+#include "host_blocks/blocks.h"
 #include "host_blocks/next.h"
 
 namespace gpumemprof::host_blocks {
@@ -27,7 +28,8 @@ size_t note_unmapped(const HostLink* link, void* at, size_t size, uint32_t* memo
 
 using namespace gpumemprof::host_blocks;
 
-HOOK void* mmap(void* at, size_t size, int protection, int flags, int fd, off_t offset) {
+void* gpumemprof_host_mmap(void* at, size_t size, int protection, int flags, int fd,
+                           off_t offset) {
   const HostLink* link = host_link();
   if (!link) return g_next.mmap(at, size, protection, flags, fd, offset);
   uint32_t memory;
@@ -42,7 +44,8 @@ HOOK void* mmap(void* at, size_t size, int protection, int flags, int fd, off_t 
   }
   return p;
 }
-HOOK __attribute__((alias("mmap"))) void* mmap64(void*, size_t, int, int, int, off_t);
+HOOK __attribute__((alias("gpumemprof_host_mmap"))) void* mmap(void*, size_t, int, int, int, off_t);
+HOOK __attribute__((alias("gpumemprof_host_mmap"))) void* mmap64(void*, size_t, int, int, int, off_t);
 
 HOOK int munmap(void* at, size_t size) {
   const HostLink* link = host_link();

@@ -7,6 +7,7 @@
 
 // Strong, so that the program's own malloc, if it has one, is what is found here.
 extern "C" void* malloc(size_t);
+extern "C" void* mmap(void*, size_t, int, int, int, off_t);
 // glibc's own, where there is no dlsym to ask (before 2.34, in a program without plugins).
 #pragma weak __libc_malloc
 extern "C" void* __libc_malloc(size_t);
@@ -168,7 +169,9 @@ __attribute__((constructor)) void find_whose_malloc() {
   if (is_ours && (!__libc_malloc || g_next.malloc == __libc_malloc)) return;
   if (!find(reinterpret_cast<const void*>(is_ours ? g_next.malloc : called), &other)) return;
   tell(link->leave, other);
-  if (!is_ours) link->unseen(other.name);
+  void* (*maps)(void*, size_t, int, int, int, off_t) = mmap;
+  const auto mmap_at = reinterpret_cast<uintptr_t>(maps);
+  if (!is_ours) link->unseen(other.name, mmap_at >= other.begin && mmap_at < other.end);
 }
 
 }  // namespace

@@ -16,6 +16,7 @@ HostMoment host_moment(const ProcessMemory& memory, uint64_t time_ns) {
   out.pinned = out.registered = HostTerm::unknown("the GPU's driver was not recorded");
   out.malloc_live = out.malloc_kept =
       HostTerm::unknown("malloc answers inside the program alone");
+  out.python_arenas = HostTerm::unknown("Python answers inside the program alone");
   for (HostTerm* term : {&out.proportional, &out.proportional_anonymous, &out.proportional_file,
                          &out.proportional_shared, &out.private_clean, &out.private_dirty,
                          &out.locked, &out.copied_file})

@@ -9,6 +9,7 @@
 #include "probe/modules.h"
 #include "probe/phases.h"
 #include "probe/program_end.h"
+#include "probe/python_arenas.h"
 #include "probe/recorder.h"
 #include "probe/scopes.h"
 #include "probe/stream.h"
@@ -69,6 +70,7 @@ void gpumemprof_call_after(uint64_t events, int (*add)(int (*)(void*), void*), i
   call_after(events, add, call, argument);
 }
 int64_t gpumemprof_blocks_until_call(void) { return blocks_until_call(); }
+int64_t gpumemprof_python_arenas(const char** why) { return python_arenas(why); }
 
 uint64_t gpumemprof_phase_begin(const char* name) { return begin_phase(name); }
 void gpumemprof_phase_end(uint64_t phase) { end_phase(phase); }

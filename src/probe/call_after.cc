@@ -2,6 +2,9 @@
 
 #include "probe/hot.h"
 
+// Python's; null where it is not loaded with the program.
+extern "C" __attribute__((weak)) int Py_IsInitialized(void);
+
 namespace gpumemprof::probe {
 namespace {
 
@@ -35,6 +38,8 @@ __attribute__((noinline, cold)) void count_toward_call(int64_t blocks) {
   // Exactly one thread sees the events become 0; until the next request nobody counts.
   const int64_t left = __atomic_add_fetch(&g_until_call, blocks - kOneEvent, __ATOMIC_ACQ_REL);
   if (left >> kBlockBits == 0) {
+    // A free of the program's exit handlers: Py_AddPendingCall has no interpreter to ask any more.
+    if (Py_IsInitialized && !Py_IsInitialized()) return;
     g_wanted.add(g_wanted.call, g_wanted.argument);
   }
 }

@@ -7,6 +7,7 @@
 #include "probe/hot.h"
 #include "probe/job_place.h"
 #include "probe/package.h"
+#include "probe/python_arenas.h"
 #include "probe/recorder.h"
 
 namespace gpumemprof::probe {
@@ -49,6 +50,7 @@ __attribute__((constructor)) static void read_config() {
     g_is_package_wanted = 1;
   }
   g_config.rank_plus_one = read_job_place(&g_config.job);
+  count_python_arenas();
 }
 
 /// exit() ran: what follows is known to be complete but for what other destructors still free.

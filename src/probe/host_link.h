@@ -19,11 +19,13 @@ enum HostMemory : uint32_t {
   kHostAnonymousMaps = 1,
   kHostFileMaps = 2,
   kHostUnseenMalloc = 3,  // a note of size 0; the library's name follows
-  kHostMemories = 4
+  kHostUnseenMallocAndMaps = 4,
+  kHostMemories = 5
 };
 /// In the recording; the reader's names (trace/tables.h) are compared with these.
 inline constexpr const char* kHostMemoryNames[kHostMemories] = {"malloc", "anonymous maps",
-                                                                "file maps", "malloc not recorded: "};
+                                                                "file maps", "malloc not recorded: ",
+                                                                "malloc and mmap not recorded: "};
 /// The file of the frame that names the file of a map.
 inline constexpr const char* kFileMapPlace = "<file map>";
 
@@ -45,13 +47,14 @@ struct HostLink {
   /// unmapped() was told, and the kernel refused.
   void (*lost)();
   /// Malloc is another library's, whose calls do not come here: its file name, for good.
-  void (*unseen)(const char* library);
+  /// `with_maps`: nor do those of mmap.
+  void (*unseen)(const char* library, bool with_maps);
   /// Maps that code in [begin, end) takes are parts of what another malloc hands out.
   void (*leave)(const void* begin, const void* end);
   /// Where the caller itself lies: native stacks leave its frames out.
   void (*here)(const void* begin, const void* end);
 };
-inline constexpr uint32_t kHostLinkVersion = 1;
+inline constexpr uint32_t kHostLinkVersion = 2;
 
 }  // namespace gpumemprof::probe
 

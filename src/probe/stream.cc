@@ -13,6 +13,8 @@
 #include "probe/sys.h"
 
 namespace gpumemprof::probe {
+
+constinit FirstEventCall g_at_first_event = nullptr;
 namespace {
 
 using namespace format;
@@ -211,7 +213,13 @@ __attribute__((noinline, cold)) Stream* slow_stream(ThreadLocal* self) {
     count_loss(g_sandboxed ? kLostSandboxed : kLostNoBuffer);
     return nullptr;
   }
-  return begin_stream(self) ? &self->stream : nullptr;
+  if (!begin_stream(self)) return nullptr;
+  if (g_at_first_event) {
+    self->busy = 0;
+    g_at_first_event();
+    self->busy = 1;
+  }
+  return &self->stream;
 }
 
 }  // namespace

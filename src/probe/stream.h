@@ -146,6 +146,10 @@ void record_segment(format::RawDetail what, uint64_t address, uint64_t size, Dev
 /// The second half of a free, without totals.
 void record_completed(uint64_t address, Device device);
 
+/// Called before the first event of each thread; may record. Null: nothing to say.
+using FirstEventCall = void (*)();
+extern FirstEventCall g_at_first_event;
+
 /// Writes the facts of a caching allocator: body of a kDefAllocator. Begins the recording if
 /// needed. False on failure.
 bool tell_allocator(const void* body, size_t length);

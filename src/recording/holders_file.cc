@@ -91,10 +91,19 @@ Status take_look(const Json& json, HoldersLook* out) {
   if (const auto memory = json.find("memory"); memory != json.end()) {
     const auto resident = number_field(*memory, "resident_bytes");
     const auto anonymous = number_field(*memory, "anonymous_bytes");
-    const auto live = number_field(*memory, "malloc_live_bytes");
-    const auto kept = number_field(*memory, "malloc_kept_bytes");
-    if (resident && anonymous && live && kept)
-      out->memory = MemoryAtLook{*resident, *anonymous, *live, *kept};
+    if (resident && anonymous) {
+      const auto bytes = [&](const char* key) { return number_field(*memory, key); };
+      out->memory = {.resident_bytes = *resident,
+                     .anonymous_bytes = *anonymous,
+                     .file_bytes = bytes("file_bytes"),
+                     .shared_bytes = bytes("shared_bytes"),
+                     .malloc_live_bytes = bytes("malloc_live_bytes"),
+                     .malloc_kept_bytes = bytes("malloc_kept_bytes"),
+                     .python_arenas_bytes = bytes("python_arenas_bytes"),
+                     .why_no_python_arenas = text_field(*memory, "why_no_python_arenas"),
+                     .pinned_used_bytes = bytes("pinned_used_bytes"),
+                     .pinned_cache_bytes = bytes("pinned_cache_bytes")};
+    }
   }
   const auto holders = json.find("holders"), storages = json.find("storages");
   if (holders == json.end() || storages == json.end()) return bad("a look without holders");

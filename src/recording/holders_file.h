@@ -29,11 +29,16 @@ struct TensorHolder {
   std::vector<std::string> operations;  ///< of their graphs, the commonest first: "AddBackward0"
 };
 
-/// The process's memory as it was at a look: by the kernel, and by glibc's malloc.
+/// The process's memory as it was at a look: by the kernel, glibc's malloc, Python and PyTorch.
 struct MemoryAtLook {
   uint64_t resident_bytes = 0, anonymous_bytes = 0;
-  uint64_t malloc_live_bytes = 0;  ///< blocks in use, with what malloc has mapped for large ones
-  uint64_t malloc_kept_bytes = 0;  ///< free blocks that it has not given back
+  std::optional<uint64_t> file_bytes, shared_bytes;
+  /// Blocks in use, with what malloc has mapped for large ones; free blocks that it has not given back.
+  std::optional<uint64_t> malloc_live_bytes, malloc_kept_bytes;
+  std::optional<uint64_t> python_arenas_bytes;
+  std::string why_no_python_arenas;  ///< empty where nobody says
+  /// Of PyTorch's cache of pinned memory: in use, and with what is free.
+  std::optional<uint64_t> pinned_used_bytes, pinned_cache_bytes;
 };
 
 /// What a process held at one moment.

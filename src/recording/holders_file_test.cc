@@ -33,6 +33,25 @@ TEST(HoldersFile, SaysWhoHoldsWhichStorage) {
   EXPECT_EQ(look.by_address.at(4096), 0);
 }
 
+TEST(HoldersFile, HasTheMemoryThatWasTold) {
+  std::string text(kText);
+  text.insert(text.find(R"("holders": [)"),
+              R"~("memory": {"resident_bytes": 9, "anonymous_bytes": 8, "file_bytes": 1, )~"
+              R"~("malloc_live_bytes": null, "malloc_kept_bytes": -1, "python_arenas_bytes": null, )~"
+              R"~("why_no_python_arenas": "mimalloc", "pinned_used_bytes": 3}, )~");
+  const auto told = parse_holders(text);
+  ASSERT_TRUE(told) << told.error().message;
+  const auto& memory = told->looks.at(0).memory;
+  ASSERT_TRUE(memory);
+  EXPECT_EQ(memory->resident_bytes, 9u);
+  EXPECT_EQ(memory->file_bytes, 1u);
+  EXPECT_FALSE(memory->shared_bytes || memory->malloc_live_bytes || memory->malloc_kept_bytes);
+  EXPECT_FALSE(memory->python_arenas_bytes);
+  EXPECT_EQ(memory->why_no_python_arenas, "mimalloc");
+  EXPECT_EQ(memory->pinned_used_bytes, 3u);
+  EXPECT_FALSE(memory->pinned_cache_bytes);
+}
+
 TEST(HoldersFile, OneCutAtAnyByteIsRefusedWithTheByte) {
   for (size_t length = 0; length < kText.size(); ++length) {
     const auto told = parse_holders(kText.substr(0, length));

@@ -48,13 +48,15 @@ Loss without_named(const Loss& loss, const RunSummaryContext& context) {
 
 std::string run_summary(const Analysis& analysis, const Tables& tables, const Loss& loss,
                         const RunSummaryContext& context) {
+  const DescribeOptions options{.working_folder = context.working_folder, .shows_source = true};
   std::vector<std::string> lines = text_lines(
-      describe_peak(analysis, tables,
-                    {.working_folder = context.working_folder, .shows_source = true},
+      describe_peak(analysis, tables, options,
                     analysis.events == 0 ? "No allocation was recorded."
                                          : fmt::format("{} recorded; none allocated memory.",
                                                        format_plural(analysis.events, "event"))),
       {});
+  for (std::string& line : text_lines(describe_host_peak(analysis, tables, options), {}))
+    lines.push_back(std::move(line));
   lines.push_back(loss_sentence(without_named(loss, context)));
   if (!context.oom_bundle.empty()) {
     lines.push_back("What held the memory is in " + printable(shell_word(context.oom_bundle)));

@@ -153,9 +153,11 @@ inline constexpr int8_t kJaxCpu = 72, kJaxDevice = 73;
 inline constexpr int8_t kHostBlocks = 80;
 inline bool is_host_blocks(const Device& device) { return device.type == kHostBlocks; }
 /// Not a memory but a note: malloc is another library's, which is what follows.
-inline constexpr std::string_view kUnseenMalloc = "malloc not recorded: ";
+inline constexpr std::string_view kUnseenMalloc = "malloc not recorded: ",
+                                  kUnseenMallocAndMaps = "malloc and mmap not recorded: ";
 inline bool is_unseen_malloc(const Device& device) {
-  return is_host_blocks(device) && device.name.starts_with(kUnseenMalloc);
+  return is_host_blocks(device) && (device.name.starts_with(kUnseenMalloc) ||
+                                    device.name.starts_with(kUnseenMallocAndMaps));
 }
 inline bool is_jax(const Device& device) {
   return device.type == kJaxCpu || device.type == kJaxDevice;

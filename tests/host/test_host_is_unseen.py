@@ -65,9 +65,37 @@ def test_a_program_with_its_own_malloc(tmp_path):
     assert done.stdout == b"1 1\n" and b"nothing recorded" in done.stderr
 
 
-def allocator_library(tmp_path):
+AT_EXIT = """
+#include <stdlib.h>
+int call(void *nothing) { return 0; }
+static void work(void) {
+  for (int i = 0; i < 100; ++i) {
+    void *volatile block = malloc(100000);
+    free(block);
+  }
+}
+__attribute__((constructor)) static void begin(void) { atexit(work); }
+"""
+ASKS = """
+import ctypes, sys
+library, process = ctypes.CDLL(sys.argv[1]), ctypes.CDLL(None)
+process.gpumemprof_call_after.argtypes = [ctypes.c_uint64] + [ctypes.c_void_p] * 3
+add, call = (ctypes.cast(one, ctypes.c_void_p) for one in (ctypes.pythonapi.Py_AddPendingCall, library.call))
+process.gpumemprof_call_after(100, add, call, None)
+"""
+
+
+def test_blocks_of_exit_handlers_ask_no_interpreter_that_has_ended(tmp_path):
+    (tmp_path / "late.c").write_text(AT_EXIT)
+    subprocess.run(["cc", "-O1", "-fno-builtin", "-shared", "-fPIC", tmp_path / "late.c", "-o", tmp_path / "late.so"], check=True)
+    done = harness.record(tmp_path / "r", [harness.PYTHON, "-c", ASKS, tmp_path / "late.so"], ["--host"])
+    assert done.rc == 0, done
+    assert sizes(harness.events(tmp_path / "r"), "malloc").count(100000) == 100
+
+
+def allocator_library(tmp_path, *options):
     library = tmp_path / "libown.so"
-    subprocess.run(["cc", "-O1", "-fno-builtin", "-w", "-shared", "-fPIC", harness.PROGRAMS / "own_malloc.c", "-o", library], check=True)
+    subprocess.run(["cc", "-O1", "-fno-builtin", "-w", "-shared", "-fPIC", *options, harness.PROGRAMS / "own_malloc.c", "-o", library], check=True)
     return library
 
 
@@ -78,6 +106,33 @@ def test_a_preloaded_allocator_stays_first(tmp_path):
     assert both(tmp_path, [program], env=environment).stdout == b"1 1\n"
     text = " ".join(harness.execute([harness.COMMAND, "analyze", tmp_path / "r"]).ok().stdout.decode().split())
     assert "malloc is that of libown.so, whose blocks are not recorded" in text
+
+
+def names(tmp_path, library, light, said):
+    """Whether report and summary say this of a program whose tensors alone are recorded."""
+    done = both(tmp_path, [light.program, "3"], env={**os.environ, "LD_PRELOAD": str(library)})
+    text = " ".join(harness.execute([harness.COMMAND, "analyze", tmp_path / "r"]).ok().stdout.decode().split())
+    assert said in text and said in done.stderr.decode(), text
+    return text
+
+
+def test_an_allocator_is_named_where_nothing_of_the_host_is_recorded(tmp_path, light):
+    """Its blocks are not, nor its maps: so the note must come with the first tensor."""
+    said = "malloc and mmap are those of libown.so, whose blocks are not recorded: nor are maps."
+    text = names(tmp_path, allocator_library(tmp_path, "-DWITH_MMAP"), light, said)
+    assert "Host blocks and maps below 64 KiB" not in text, "nothing was recorded of either"
+
+
+@pytest.mark.parametrize(("name", "said"), [
+    ("libjemalloc.so.2", "malloc is that of libjemalloc.so.2, whose blocks are not recorded: only maps (mmap) are."),
+    ("libtcmalloc_minimal.so.4", "malloc and mmap are those of libtcmalloc_minimal.so.4, whose blocks are not recorded: nor are maps."),
+])
+def test_known_allocators_are_named(tmp_path, light, name, said):
+    found = subprocess.run(["ldconfig", "-p"], capture_output=True, text=True, check=True).stdout
+    paths = [line.split()[-1] for line in found.splitlines() if line.split()[0] == name and "x86-64" in line]
+    if not paths:
+        pytest.skip(f"no {name} here")
+    names(tmp_path, paths[0], light, said)
 
 
 def test_a_linked_allocator_hands_out_the_blocks_that_are_recorded(tmp_path):

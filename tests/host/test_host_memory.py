@@ -1,6 +1,7 @@
 """The host's memory by class, of programs that hold known sizes of each, and the findings about it."""
 import json
 import os
+import re
 import subprocess
 import uuid
 from pathlib import Path
@@ -347,3 +348,33 @@ def test_copies_made_by_saving_are_told(record):
     (found,) = findings(stages, "checkpoint_staging")
     assert found["evidence"]["staged_bytes"] == 8 * (4 << 22)
     assert not findings(record([harness.PYTHON, "-c", SAVES, "clones"]).ok().folder, "checkpoint_staging")
+
+
+OBJECTS = """
+import os, re, sys, tempfile
+import torch
+block = torch.empty(1000)
+held = [[i] for i in range(int(sys.argv[1]))]  # until the last look, as the program ends
+kept = os.dup(2)
+with tempfile.TemporaryFile() as file:
+    os.dup2(file.fileno(), 2)
+    sys._debugmallocstats()
+    os.dup2(kept, 2)
+    file.seek(0)
+    print(*re.search("([0-9]+) arenas . ([0-9]+) bytes/arena", file.read().decode()).groups())
+"""
+
+
+def test_pythons_arenas_are_a_term_of_the_sum(record):
+    done = record([harness.PYTHON, "-c", OBJECTS, "1000000"], ["--explain-leaks"]).ok()
+    arenas, size_bytes = map(int, done.stdout.split())
+    assert arenas * size_bytes > 100 * MIB
+    said = host_of(done.folder)["processes"][0]["said"][-1]
+    # What the look itself and the table's text took, and the stacks of frames.
+    assert abs(said["python_arenas_bytes"] - arenas * size_bytes) <= 8 * MIB
+    terms = ("pinned_bytes", "other_shared_bytes", "file_bytes", "malloc_live_bytes", "malloc_kept_bytes", "python_arenas_bytes")
+    assert None not in [said[term] for term in terms]
+    assert said["resident_bytes"] == sum(said[term] for term in terms) + said["rest_bytes"]
+    assert abs(said["rest_bytes"]) <= said["resident_bytes"] // 10, said
+    text = harness.execute([harness.COMMAND, "analyze", done.folder]).ok().stdout.decode()
+    assert re.search(r"^ +Python's arenas +[0-9.]+ MiB$", text, re.M), text

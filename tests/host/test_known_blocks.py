@@ -155,3 +155,25 @@ def test_a_line_that_keeps_arrays_is_found(tmp_path):
     assert found and "host malloc" in json.dumps(found)
     malloc = next(d for d in report["devices"] if d["device"] == "host malloc")
     assert sum(h["bytes"] for h in malloc["holders_at_peak"] if h["line"] and "program.py:5" in h["line"]) == 120 * 512 * KB
+
+
+SUMMED_PROGRAM = """
+import numpy as np
+import torch
+tensor = torch.ones(1 << 20)
+array = np.ones(30_000_000)
+"""
+
+
+def test_the_summary_names_the_peak_of_the_hosts_blocks_as_the_report_does(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(SUMMED_PROGRAM)
+    done = harness.record(tmp_path / "r", [harness.PYTHON, program], ["--host"], cwd=tmp_path).ok()
+    lines = [line.removeprefix("gpumemprof: ") for line in done.stderr.decode().splitlines()]
+    at = next(i for i, line in enumerate(lines) if " on host malloc" in line)
+    assert "4.00 MiB" in lines[0] and " on cpu" in lines[0], lines
+    # 240,000,000 bytes are 228.9 MiB.
+    assert lines[at + 1].split()[:2] == ["229", "MiB"] and lines[at + 1].endswith("program.py:5 <module>  array = np.ones(30_000_000)"), lines
+    report = harness.execute([harness.COMMAND, "analyze", tmp_path / "r"]).ok().stdout.decode()
+    assert lines[at] in report.splitlines()
+    assert lines[at + 2] == "Nothing was lost."

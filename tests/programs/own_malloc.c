@@ -1,5 +1,6 @@
 /* An allocator that gives nothing back, as a part of a program or as a library before it. With -DMAIN also
-   the program: it says whether its blocks are this allocator's. */
+   the program: it says whether its blocks are this allocator's. With -DWITH_MMAP its mmap is its own, as that of
+   gperftools' tcmalloc is. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stddef.h>
@@ -37,6 +38,14 @@ int posix_memalign(void** out, size_t alignment, size_t size) { return (*out = t
 void* aligned_alloc(size_t alignment, size_t size) { return take(alignment, size); }
 void* memalign(size_t alignment, size_t size) { return take(alignment, size); }
 int is_of_pool(const void* p) { return (const char*)p >= pool && (const char*)p < pool + POOL; }
+#ifdef WITH_MMAP
+#include <sys/syscall.h>
+#include <unistd.h>
+void* mmap(void* at, size_t size, int protection, int flags, int fd, off_t offset) {
+  return (void*)syscall(SYS_mmap, at, size, protection, flags, fd, offset);
+}
+int munmap(void* at, size_t size) { return (int)syscall(SYS_munmap, at, size); }
+#endif
 #endif
 
 #ifdef MAIN

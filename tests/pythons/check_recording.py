@@ -151,6 +151,22 @@ def check_children(command):
     assert recording.analysis["lost"]["events"] == 0, recording.analysis["lost"]
 
 
+def check_arenas(command):
+    """Bytes of Python's arenas: as the interpreter prints them, with the one stack of frames that its only thread has from
+    3.11 on (DATA_STACK_CHUNK_SIZE in CPython's pystate.c); unknown with a reason where there are none."""
+    printed = Recording(command, "arenas.py").printed
+    first, full, _last = printed["looks"]
+    if first[2] is None:
+        assert all(counted == -1 and "mimalloc" in why for counted, why, _said in printed["looks"]), printed
+        return
+    frames_bytes = 16 << 10 if sys.version_info >= (3, 11) else 0
+    for counted, why, said in printed["looks"]:
+        assert (counted, why) == (said + frames_bytes, ""), printed
+    assert full[0] - first[0] >= 300_000 * 64, printed
+    counted, _why, said = printed["child"]
+    assert counted == said + frames_bytes, "a forked child has something else than it counts"
+
+
 def main():
     if len(sys.argv) < 2:
         sys.exit(__doc__)

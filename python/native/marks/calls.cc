@@ -26,6 +26,7 @@ Calls g_calls = {
     [](int (*)(void*), void*) {},
     [](uint64_t, int (*)(int (*)(void*), void*), int (*)(void*), void*) {},
     []() -> int64_t { return 0; },
+    [](const char** why) -> int64_t { return *why = "the probe is not loaded", -1; },
 };
 
 bool find_calls(const char* path) {
@@ -41,7 +42,8 @@ bool find_calls(const char* path) {
                    find(found.mark_module, library, "gpumemprof_mark_module") &&
                    find(found.when_module_is_new, library, "gpumemprof_when_module_is_new") &&
                    find(found.call_after, library, "gpumemprof_call_after") &&
-                   find(found.blocks_until_call, library, "gpumemprof_blocks_until_call");
+                   find(found.blocks_until_call, library, "gpumemprof_blocks_until_call") &&
+                   find(found.python_arenas, library, "gpumemprof_python_arenas");
   if (all) g_calls = found;
   return all;
 }

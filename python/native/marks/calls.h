@@ -18,6 +18,7 @@ struct Calls {
   void (*when_module_is_new)(int (*)(void*), void*);
   void (*call_after)(uint64_t, int (*)(int (*)(void*), void*), int (*)(void*), void*);
   int64_t (*blocks_until_call)(void);
+  int64_t (*python_arenas)(const char**);
 };
 
 extern Calls g_calls;

@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include "native/marks/calls.h"
+
 namespace gpumemprof::python {
 namespace {
 
@@ -19,6 +21,12 @@ PyObject* malloc_figures(PyObject*, PyObject*) {
   // What is mapped for large blocks is beside the arenas, and all of it in use.
   return Py_BuildValue("KK", static_cast<unsigned long long>(info.uordblks + info.hblkhd),
                        static_cast<unsigned long long>(info.fordblks));
+}
+
+PyObject* python_arenas(PyObject*, PyObject*) {
+  const char* why = "";
+  const int64_t size_bytes = g_calls.python_arenas(&why);
+  return size_bytes < 0 ? PyUnicode_FromString(why) : PyLong_FromLongLong(size_bytes);
 }
 
 }  // namespace gpumemprof::python

@@ -219,6 +219,7 @@ PyMethodDef g_methods[] = {
     {"watch_uncaught", watch, METH_O, nullptr},
     {"forked", forked, METH_NOARGS, nullptr},
     {"malloc_figures", malloc_figures, METH_NOARGS, nullptr},
+    {"python_arenas", python_arenas, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -128,7 +128,8 @@ std::optional<Finding> page_cache(const HostRun& run) {
 /// back the pages of free blocks.
 bool is_all_resident(const HostMoment& said) {
   uint64_t both = 0;
-  return !__builtin_add_overflow(*said.malloc_live.bytes, *said.malloc_kept.bytes, &both) &&
+  return said.malloc_live.bytes && said.malloc_kept.bytes &&
+         !__builtin_add_overflow(*said.malloc_live.bytes, *said.malloc_kept.bytes, &both) &&
          both <= *said.anonymous.bytes;
 }
 

@@ -5,9 +5,6 @@
 namespace gpumemprof {
 namespace {
 
-constexpr const char* kArenas =
-    "Python tells the size of its arenas to nobody but a printed table of all its pools";
-
 /// `all` less the known ones of `parts`; nothing where `all` is unknown, or no such number exists.
 std::optional<int64_t> rest_after(const HostTerm& all, std::initializer_list<const HostTerm*> parts) {
   if (!all.bytes || *all.bytes > INT64_MAX) return std::nullopt;
@@ -30,7 +27,7 @@ HostIdentity host_identity(const HostMoment& moment) {
                    .file = moment.file,
                    .malloc_live = moment.malloc_live,
                    .malloc_kept = moment.malloc_kept,
-                   .python_arenas = HostTerm::unknown(kArenas),
+                   .python_arenas = moment.python_arenas,
                    .rest_bytes = {}};
   if (out.pinned.bytes && out.shared.bytes) {
     if (*out.pinned.bytes <= *out.shared.bytes) {

@@ -30,6 +30,10 @@ struct HostMoment {
   HostTerm pinned, registered;
   /// glibc's: blocks in use, and free blocks that it has not given back.
   HostTerm malloc_live, malloc_kept;
+  /// The interpreter's, with the stacks of Python's frames.
+  HostTerm python_arenas;
+  /// PyTorch's cache of pinned memory, in use and in all: part of what the driver pinned.
+  HostTerm pinned_used, pinned_cache;
   // Where the page tables were walked: pages shared by n processes count 1/n.
   HostTerm proportional, proportional_anonymous, proportional_file, proportional_shared;
   HostTerm private_clean, private_dirty, locked, copied_file;

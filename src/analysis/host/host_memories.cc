@@ -19,11 +19,15 @@ using HostPoint = RecordedSamples::Point;
 
 constexpr size_t kMostHostProcesses = 4096;   // of one file: a fork storm
 constexpr size_t kMostWalks = 1'000'000;      // of one file
+constexpr size_t kMostLevels = 4'000'000;     // of one file's processes
 constexpr std::string_view kCompileWorker = "compile_worker/__main__.py";
 constexpr const char* kNotWalked = "the pages were not walked at this sample";
 constexpr const char* kNotTold = "not told at this sample";
 constexpr const char* kNotAsked =
     "malloc was not asked at this sample: it answers inside the program alone";
+constexpr const char* kArenasNotAsked =
+    "Python was not asked at this sample: it answers inside the program alone";
+constexpr const char* kNotSaid = "the program did not say";
 
 /// The fields of a process that are sums of bytes.
 constexpr std::pair<const char*, HostTerm HostMoment::*> kTerms[] = {
@@ -117,6 +121,31 @@ class HostOfFile {
   }
   size_t left_out() const { return left_out_; }
 
+  /// Of the recorded process with this PID, what the driver had pinned at `time_ns`.
+  void add_pinned(int64_t pid, HostMoment* out) const {
+    if (driver_ != nullptr) {
+      for (const DriverHost& host : driver_->hosts) {
+        const Process& process = tables_.processes[host.process];
+        if (process.pid != pid || process.host != samples_.host) continue;
+        const auto later = std::ranges::upper_bound(host.steps, out->time_ns, {},
+                                                    &DriverHost::Step::time_ns);
+        if (later == host.steps.end() && host.has_more_steps) break;
+        const DriverHost::Step step =
+            later == host.steps.begin() ? DriverHost::Step{} : *(later - 1);
+        out->pinned = HostTerm::of(step.pinned_bytes);
+        out->registered = HostTerm::of(step.registered_bytes);
+        return;
+      }
+    }
+    if (has_no_driver_) {
+      out->pinned = out->registered = HostTerm::of(0);
+      return;
+    }
+    out->pinned = out->registered =
+        HostTerm::unknown(driver_ ? "no pinned memory of this process was recorded at this moment"
+                                  : "the calls of the GPU's driver were not recorded");
+  }
+
  private:
   struct ProcessNow {
     HostProcess out;
@@ -178,31 +207,6 @@ class HostOfFile {
     return HostTerm::unknown(samples_.texts[point->number]);
   }
 
-  /// Of the recorded process with this PID, what the driver had pinned at `time_ns`.
-  void add_pinned(int64_t pid, HostMoment* out) const {
-    if (driver_ != nullptr) {
-      for (const DriverHost& host : driver_->hosts) {
-        const Process& process = tables_.processes[host.process];
-        if (process.pid != pid || process.host != samples_.host) continue;
-        const auto later = std::ranges::upper_bound(host.steps, out->time_ns, {},
-                                                    &DriverHost::Step::time_ns);
-        if (later == host.steps.end() && host.has_more_steps) break;
-        const DriverHost::Step step =
-            later == host.steps.begin() ? DriverHost::Step{} : *(later - 1);
-        out->pinned = HostTerm::of(step.pinned_bytes);
-        out->registered = HostTerm::of(step.registered_bytes);
-        return;
-      }
-    }
-    if (has_no_driver_) {
-      out->pinned = out->registered = HostTerm::of(0);
-      return;
-    }
-    out->pinned = out->registered =
-        HostTerm::unknown(driver_ ? "no pinned memory of this process was recorded at this moment"
-                                  : "the calls of the GPU's driver were not recorded");
-  }
-
   HostMoment moment(const ProcessNow& now, uint64_t time_ns) const {
     HostMoment out;
     out.time_ns = time_ns;
@@ -211,12 +215,14 @@ class HostOfFile {
     if (now.most_copied && now.most_copied->kind == SampledKind::kText && !hides_names_)
       out.most_copied_file = samples_.texts[now.most_copied->number];
     out.malloc_live = out.malloc_kept = HostTerm::unknown(kNotAsked);
+    out.python_arenas = HostTerm::unknown(kArenasNotAsked);
     add_pinned(now.out.pid, &out);
     return out;
   }
 
   void take(uint64_t time_ns) {
     Sums all(time_ns), compiling(time_ns);
+    HostLevel level{.time_ns = time_ns, .anonymous = 0, .file = 0, .shared = 0, .pinned = 0};
     for (auto at = alive_.begin(); at != alive_.end();) {
       ProcessNow& now = at->second;
       const auto bytes = number_of(now.of[kResident]);
@@ -230,12 +236,15 @@ class HostOfFile {
         all.add(*bytes, pss);
         if (now.out.program.ends_with(kCompileWorker)) compiling.add(*bytes, pss);
         add(time_ns, *bytes, pss.has_value(), &now);
+        add_to_level(now, &level);
       }
       ++at;
     }
     if (all.resident.processes != 0) out_.last_sample_with_processes_ns = time_ns;
     all.keep_highest(&out_.highest_resident, &out_.highest_proportional);
     compiling.keep_highest(&out_.compile_workers, &out_.compile_workers_proportional);
+    level.cgroup = number_of(cgroup_[kCgroupUsed]);
+    if (all.resident.processes != 0) out_.levels.push_back(level);
     if (const auto used = number_of(cgroup_[kCgroupUsed])) {
       last_cgroup_.time_ns = time_ns;
       for (size_t i = 0; i < std::size(kCgroupTerms); ++i)
@@ -246,8 +255,27 @@ class HostOfFile {
     }
   }
 
+  void add_to_level(const ProcessNow& now, HostLevel* level) const {
+    HostMoment pinned;
+    pinned.time_ns = level->time_ns;
+    add_pinned(now.out.pid, &pinned);
+    constexpr size_t kAnonymous = 1, kFile = 2, kShared = 3;
+    for (const auto& [sum, more] : {std::pair(&level->anonymous, number_of(now.of[kAnonymous])),
+                                    std::pair(&level->file, number_of(now.of[kFile])),
+                                    std::pair(&level->shared, number_of(now.of[kShared])),
+                                    std::pair(&level->pinned, pinned.pinned.bytes)}) {
+      uint64_t both = 0;
+      const bool is_known = *sum && more && !__builtin_add_overflow(**sum, *more, &both);
+      *sum = is_known ? std::optional(both) : std::nullopt;
+    }
+  }
+
   void add(uint64_t time_ns, uint64_t bytes, bool is_walked, ProcessNow* now) {
     HostProcess& out = now->out;
+    if ((out.levels.empty() || out.levels.back().resident != bytes) && levels_ < kMostLevels) {
+      ++levels_;
+      out.levels.push_back({time_ns, bytes});
+    }
     if (!now->is_told || bytes > *out.highest.resident.bytes) out.highest = moment(*now, time_ns);
     if (is_walked && (!out.walked || bytes > *out.walked->resident.bytes))
       out.walked = moment(*now, time_ns);
@@ -281,7 +309,7 @@ class HostOfFile {
   CgroupMoment last_cgroup_;
   std::optional<uint64_t> first_hits_, first_kills_;
   bool has_no_driver_ = false;
-  size_t walks_ = 0, left_out_ = 0;
+  size_t walks_ = 0, levels_ = 0, left_out_ = 0;
   HostRun out_;
 };
 
@@ -292,20 +320,39 @@ bool is_over(const std::string& path) {
   return stat(path.c_str(), &st) == 0 && time(nullptr) - st.st_mtime > kSilent;
 }
 
+HostTerm said_term(const std::optional<uint64_t>& bytes, const char* why) {
+  return bytes ? HostTerm::of(*bytes) : HostTerm::unknown(why);
+}
+
+HostMoment said_moment(const MemoryAtLook& memory, uint64_t time_ns) {
+  HostMoment said;
+  said.time_ns = time_ns;
+  said.resident = HostTerm::of(memory.resident_bytes);
+  said.anonymous = HostTerm::of(memory.anonymous_bytes);
+  said.file = said_term(memory.file_bytes, kNotSaid);
+  said.shared = said_term(memory.shared_bytes, kNotSaid);
+  constexpr const char* kNoMalloc = "glibc's malloc does not tell (before 2.33)";
+  said.malloc_live = said_term(memory.malloc_live_bytes, kNoMalloc);
+  said.malloc_kept = said_term(memory.malloc_kept_bytes, kNoMalloc);
+  const std::string& why = memory.why_no_python_arenas;
+  said.python_arenas = said_term(memory.python_arenas_bytes, why.empty() ? kNotSaid : why.c_str());
+  constexpr const char* kNotCounted = "this release of PyTorch does not count it right";
+  constexpr const char* kNoCache = "PyTorch did not say: without CUDA it has no such cache";
+  said.pinned_used = said_term(memory.pinned_used_bytes,
+                               memory.pinned_cache_bytes ? kNotCounted : kNoCache);
+  said.pinned_cache = said_term(memory.pinned_cache_bytes, kNoCache);
+  return said;
+}
+
 /// What processes said of themselves goes to the one with that PID that lived then.
-void add_asked(const std::vector<ProcessHolders>& holders, HostRun* run) {
+void add_asked(const std::vector<ProcessHolders>& holders, const HostOfFile& file, HostRun* run) {
   for (const ProcessHolders& one : holders) {
     for (HostProcess& process : run->processes) {
       if (process.pid != static_cast<int64_t>(one.pid)) continue;
       for (const HoldersLook& look : one.looks) {
         if (!look.memory) continue;
-        HostMoment said;
-        said.time_ns = look.time_ns;
-        said.resident = HostTerm::of(look.memory->resident_bytes);
-        said.anonymous = HostTerm::of(look.memory->anonymous_bytes);
-        said.malloc_live = HostTerm::of(look.memory->malloc_live_bytes);
-        said.malloc_kept = HostTerm::of(look.memory->malloc_kept_bytes);
-        process.asked.push_back(std::move(said));
+        process.asked.push_back(said_moment(*look.memory, look.time_ns));
+        file.add_pinned(process.pid, &process.asked.back());
       }
     }
   }
@@ -329,7 +376,7 @@ std::shared_ptr<const HostMemories> host_memories(const std::vector<RecordedSamp
     HostRun run = file.walk();
     if (run.processes.empty() && !run.cgroup_highest) continue;
     run.is_over = is_over(one.path);
-    if (holders) add_asked(*holders, &run);
+    if (holders) add_asked(*holders, file, &run);
     if (file.left_out() != 0) {
       out->left_out.push_back(one.path + ": host memory of " + std::to_string(file.left_out()) +
                               " processes is left out: too many");

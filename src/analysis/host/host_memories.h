@@ -32,6 +32,11 @@ struct HostProcess {
     uint64_t time_ns, anonymous, proportional_anonymous, private_dirty;
   };
   std::vector<Walk> walks;
+  /// Resident from then on, where it changed.
+  struct Level {
+    uint64_t time_ns, resident;
+  };
+  std::vector<Level> levels;
   /// As the process said of itself, in the order of its looks: resident, and what malloc has.
   std::vector<HostMoment> asked;
 };
@@ -46,6 +51,13 @@ struct HostSum {
   uint64_t bytes = 0;
 };
 
+/// All processes of the run at one sample; nothing where it is unknown of one of them.
+struct HostLevel {
+  uint64_t time_ns = 0;
+  std::optional<uint64_t> anonymous, file, shared, pinned;
+  std::optional<uint64_t> cgroup;  ///< what is charged to it
+};
+
 /// What one `run` sampled of its machine.
 struct HostRun {
   std::string host;
@@ -56,6 +68,7 @@ struct HostRun {
   std::optional<HostSum> highest_proportional;
   /// The same of those that compile for torch.compile.
   std::optional<HostSum> compile_workers, compile_workers_proportional;
+  std::vector<HostLevel> levels;  ///< in order of time
   std::optional<CgroupMoment> cgroup_highest;
   std::optional<CgroupMoment> cgroup_last;  ///< at the last sample with a process of the run
   /// Since the run began; nothing where nobody counts.

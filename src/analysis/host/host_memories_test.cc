@@ -11,6 +11,7 @@
 #include "recording/samples_file.h"
 #include "recording/samples_writer.h"
 #include "recording/test_reading.h"
+#include "recording/holders_file.h"
 #include "trace/tables.h"
 
 namespace gpumemprof {
@@ -106,8 +107,8 @@ TEST(HostIdentity, AddsUpToTheResidentMemoryWithASign) {
   const HostIdentity sum = host_identity(moment);
   EXPECT_EQ(sum.shared.bytes, 180u);
   EXPECT_EQ(sum.rest_bytes, 1000 - 120 - 180 - 100 - 500 - 150);
-  EXPECT_FALSE(sum.python_arenas.bytes);
-  EXPECT_FALSE(sum.python_arenas.why.empty());
+  moment.python_arenas = HostTerm::of(40);
+  EXPECT_EQ(host_identity(moment).rest_bytes, *sum.rest_bytes - 40);
 }
 
 TEST(HostIdentity, WhatIsNotKnownStaysInTheRest) {
@@ -153,6 +154,32 @@ TEST(HostMemories, TellsWhenEachProcessAndAllTogetherWereHighest) {
   EXPECT_EQ(run.highest_proportional->bytes, 100u) << "shared pages count once";
 }
 
+TEST(HostMemories, HasTheSumsOfAllSamplesByClass) {
+  Values first, second, third;
+  say_process(7, {.anonymous = 50, .file = 10, .shared = 40}, &first);
+  say_process(8, {.anonymous = 5, .file = 1, .shared = 40}, &first);
+  first.emplace_back(SampleKey{"gpumemprof", "accelerators", "devices", 0},
+                     SampledValue::absent(kNoGpuDriver));
+  second = first;
+  say_process(7, {.anonymous = 60, .file = 10, .shared = 40}, &third);
+  say("anonymous_bytes", 9, 9, &third);
+  say("resident_bytes", 9, 9, &third);
+  const HostRun run = only_run({first, second, third});
+  ASSERT_EQ(run.levels.size(), 3u);
+  EXPECT_EQ(run.levels[1].time_ns, 2 * kHostSecond);
+  EXPECT_EQ(run.levels[1].anonymous, 55u);
+  EXPECT_EQ(run.levels[1].file, 11u);
+  EXPECT_EQ(run.levels[1].shared, 80u);
+  EXPECT_EQ(run.levels[1].pinned, 0u);
+  EXPECT_EQ(run.levels[2].anonymous, 69u);
+  EXPECT_FALSE(run.levels[2].file) << "unknown of one of them";
+  EXPECT_FALSE(run.levels[2].pinned);
+  EXPECT_FALSE(run.levels[2].cgroup);
+  ASSERT_EQ(run.processes[0].levels.size(), 2u) << "where it changed";
+  EXPECT_EQ(run.processes[0].levels[1].time_ns, 3 * kHostSecond);
+  EXPECT_EQ(run.processes[0].levels[1].resident, 110u);
+}
+
 TEST(HostMemories, APidThatComesBackIsAnotherProcess) {
   Values first, second, third;
   say_process(7, {.anonymous = 50, .file = 0, .shared = 0}, &first);
@@ -177,6 +204,38 @@ TEST(HostMemories, WhatTheDriverHadPinnedIsThatOfTheSamplesTime) {
   EXPECT_EQ(run.processes[0].highest.pinned.bytes, 30u);
   EXPECT_EQ(run.processes[0].highest.registered.bytes, 4u);
   EXPECT_EQ(host_identity(run.processes[0].highest).shared.bytes, 10u);
+}
+
+TEST(HostMemories, WhatAProcessSaysOfItselfIsASumOfItsOwn) {
+  Tables tables;
+  tables.processes.push_back({.pid = 7, .host = "h"});
+  DriverMemories driver;
+  driver.hosts.push_back({.process = 0});
+  driver.hosts[0].steps = {{.time_ns = kHostSecond / 2, .pinned_bytes = 30}};
+  Values first;
+  say_process(7, {.anonymous = 50, .file = 0, .shared = 40}, &first);
+  std::vector<ProcessHolders> holders{{.pid = 7, .looks = {{}, {}}}};
+  holders[0].looks[0].memory = {.resident_bytes = 500, .anonymous_bytes = 400, .file_bytes = 60,
+                                .shared_bytes = 40, .malloc_live_bytes = 200,
+                                .malloc_kept_bytes = 50, .python_arenas_bytes = 120,
+                                .pinned_used_bytes = 20, .pinned_cache_bytes = 30};
+  holders[0].looks[0].time_ns = holders[0].looks[1].time_ns = kHostSecond;
+  holders[0].looks[1].memory = {.resident_bytes = 500, .anonymous_bytes = 400,
+                                .why_no_python_arenas = "why"};
+  const auto found = host_memories({host_samples({first})}, tables, &driver, &holders, false);
+  const auto& asked = found->runs.at(0).processes.at(0).asked;
+  ASSERT_EQ(asked.size(), 2u);
+  const HostIdentity sum = host_identity(asked[0]);
+  EXPECT_EQ(sum.pinned.bytes, 30u);
+  EXPECT_EQ(sum.shared.bytes, 10u);
+  EXPECT_EQ(sum.rest_bytes, 500 - 30 - 10 - 60 - 200 - 50 - 120);
+  EXPECT_EQ(asked[0].pinned_used.bytes, 20u);
+  EXPECT_EQ(asked[0].pinned_cache.bytes, 30u);
+  EXPECT_EQ(asked[1].python_arenas.why, "why");
+  EXPECT_FALSE(asked[1].malloc_live.bytes);
+  EXPECT_FALSE(asked[1].pinned_used.bytes);
+  EXPECT_EQ(host_identity(asked[1]).rest_bytes, 470) << "what is pinned is known by the driver";
+  EXPECT_TRUE(host_findings(*found, {}).empty());
 }
 
 TEST(HostMemories, WithoutADriverNothingIsPinnedByIt) {
@@ -334,7 +393,10 @@ TEST(HostFindings, MallocKeepsWhatTwoLooksInTurnSay) {
   uint64_t anonymous = 380;
   const auto at = [&](uint64_t live, uint64_t kept) {
     HoldersLook one;
-    one.memory = MemoryAtLook{400 * kMiB, anonymous * kMiB, live * kMiB, kept * kMiB};
+    one.memory = MemoryAtLook{.resident_bytes = 400 * kMiB,
+                              .anonymous_bytes = anonymous * kMiB,
+                              .malloc_live_bytes = live * kMiB,
+                              .malloc_kept_bytes = kept * kMiB};
     return one;
   };
   uint64_t swing = 0, live_before = 100;

@@ -12,9 +12,8 @@ void put_term(Json* out, const char* key, const HostTerm& term) {
   if (!term.bytes) (*out)["unknown"][key] = term.why;
 }
 
-}  // namespace
-
-nlohmann::ordered_json host_moment_json(const HostMoment& moment) {
+/// The sum, and what the kernel says of the pages in it.
+Json host_sum_json(const HostMoment& moment) {
   const HostIdentity sum = host_identity(moment);
   Json out = {{"time_ns", moment.time_ns}, {"unknown", Json::object()}};
   put_term(&out, "resident_bytes", sum.resident);
@@ -27,6 +26,20 @@ nlohmann::ordered_json host_moment_json(const HostMoment& moment) {
   out["rest_bytes"] = or_null(sum.rest_bytes);
   put_term(&out, "anonymous_bytes", moment.anonymous);
   put_term(&out, "shared_bytes", moment.shared);
+  return out;
+}
+
+}  // namespace
+
+nlohmann::ordered_json said_moment_json(const HostMoment& moment) {
+  Json out = host_sum_json(moment);
+  put_term(&out, "pinned_used_bytes", moment.pinned_used);
+  put_term(&out, "pinned_cache_bytes", moment.pinned_cache);
+  return out;
+}
+
+nlohmann::ordered_json host_moment_json(const HostMoment& moment) {
+  Json out = host_sum_json(moment);
   put_term(&out, "swapped_bytes", moment.swapped);
   put_term(&out, "registered_bytes", moment.registered);
   put_term(&out, "proportional_bytes", moment.proportional);

@@ -129,6 +129,33 @@ std::string Subject::note_of(uint32_t node, const DeviceAnalysis& device) const 
   return node == 0 ? no_stack_words(device) : source_of(node);
 }
 
+static Row answer_row(const Subject& subject, const DeviceAnalysis& device,
+                      const HolderLine& holder) {
+  return share_row(holder.bytes, device.figures.peak_bytes,
+                   {.text = subject.line_text(holder.node),
+                    .note = subject.note_of(holder.node, device),
+                    .is_code = true});
+}
+
+Section describe_host_peak(const Analysis& analysis, const Tables& tables,
+                           const DescribeOptions& options) {
+  Section out;
+  const DeviceAnalysis* highest = nullptr;
+  for (const DeviceAnalysis& device : analysis.devices) {
+    if (!is_host_blocks(device_at(tables, device.device))) continue;
+    if (!highest || device.figures.peak_bytes > highest->figures.peak_bytes) highest = &device;
+  }
+  if (!highest || highest->figures.peak_bytes == 0 || highest == main_device(analysis, tables))
+    return out;
+  out.add(Sentence{peak_sentence(analysis, tables, *highest)});
+  const std::vector<HolderLine> holders = group_by_line(highest->holders_at_peak, tables);
+  if (holders.empty()) return out;
+  Table table = share_table("line");
+  table.rows.push_back(answer_row({analysis, tables, options}, *highest, holders.front()));
+  out.add(std::move(table));
+  return out;
+}
+
 Section describe_peak(const Analysis& analysis, const Tables& tables,
                       const DescribeOptions& options, std::string_view nothing) {
   return peak_section({analysis, tables, options}, nothing);
@@ -165,10 +192,7 @@ Section peak_section(const Subject& subject, std::string_view nothing) {
   holders.resize(std::min(kAnswerLines, holders.size()));
   Table table = share_table("line");
   for (const HolderLine& holder : holders) {
-    table.rows.push_back(share_row(holder.bytes, device->figures.peak_bytes,
-                                   {.text = subject.line_text(holder.node),
-                                    .note = subject.note_of(holder.node, *device),
-                                    .is_code = true}));
+    table.rows.push_back(answer_row(subject, *device, holder));
     if (holder.node != 0) table.rows.back().evidence = evidence_at_peak(*device, {holder.node});
     // What most of it is behind one call, such as a trainer's, its modules tell.
     if (2 * holder.bytes < device->figures.peak_bytes) continue;

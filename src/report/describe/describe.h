@@ -39,4 +39,9 @@ Document describe_analysis(const Analysis& analysis, const Tables& tables,
 Section describe_peak(const Analysis& analysis, const Tables& tables,
                       const DescribeOptions& options, std::string_view nothing);
 
+/// Of what `run --host` recorded, the memory that was highest, with its largest line; nothing where
+/// describe_peak() has it already, or none was recorded.
+Section describe_host_peak(const Analysis& analysis, const Tables& tables,
+                           const DescribeOptions& options);
+
 }  // namespace gpumemprof

@@ -142,12 +142,18 @@ static std::vector<std::string> host_block_sentences(const Tables& tables) {
   std::vector<std::string> out;
   for (const Device& device : tables.devices) {
     if (!is_unseen_malloc(device)) continue;
+    const bool has_maps = device.name.starts_with(kUnseenMalloc);
+    const size_t at = has_maps ? kUnseenMalloc.size() : kUnseenMallocAndMaps.size();
     std::string text = fmt::format(
-        "malloc is that of {}, whose blocks are not recorded: only maps (mmap) are.",
-        printable(device.name.substr(kUnseenMalloc.size())));
+        "malloc {} of {}, whose blocks are not recorded: {}.",
+        has_maps ? "is that" : "and mmap are those", printable(device.name.substr(at)),
+        has_maps ? "only maps (mmap) are" : "nor are maps");
     if (std::ranges::find(out, text) == out.end()) out.push_back(std::move(text));
   }
-  if (std::ranges::any_of(tables.devices, is_host_blocks)) {
+  const auto has_blocks = [](const Device& device) {
+    return is_host_blocks(device) && !is_unseen_malloc(device);
+  };
+  if (std::ranges::any_of(tables.devices, has_blocks)) {
     out.push_back(
         "Host blocks and maps below 64 KiB are not recorded, and their sum is unknown. Maps count "
         "as addresses: what of them is resident is not known.");

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "analysis/host/host_memories.h"
 #include "base/size.h"
@@ -15,6 +16,7 @@ namespace gpumemprof {
 namespace {
 
 constexpr size_t kMostSums = 3;  // of processes that are shown with their classes
+constexpr size_t kMostChartLines = 4;  // of a chart
 
 std::string host_signed(int64_t bytes) {
   const auto size = bytes < 0 ? 0 - static_cast<uint64_t>(bytes) : static_cast<uint64_t>(bytes);
@@ -78,10 +80,19 @@ Table sum_table(const HostMoment& moment) {
 Table asked_table(const HostMoment& said) {
   const HostIdentity sum = host_identity(said);
   Table table = host_table();
-  table.rows = {host_row(0, "resident (RSS)", said.resident),
-                host_row(1, "in use in malloc", sum.malloc_live),
-                host_row(1, "free and kept by malloc", sum.malloc_kept),
-                rest_row(sum.rest_bytes, "the rest", "the resident memory is unknown")};
+  const auto add = [&](Row row) { table.rows.push_back(std::move(row)); };
+  add(host_row(0, "resident (RSS)", said.resident));
+  add(host_row(1, "pinned by the GPU's driver", sum.pinned));
+  if (said.pinned_cache.bytes) {
+    add(host_row(2, "PyTorch's cache of pinned memory", said.pinned_cache));
+    add(host_row(3, "in use", said.pinned_used));
+  }
+  add(host_row(1, "other shared memory", sum.shared));
+  add(host_row(1, "pages of files", sum.file));
+  add(host_row(1, "in use in malloc", sum.malloc_live));
+  add(host_row(1, "free and kept by malloc", sum.malloc_kept));
+  add(host_row(1, "Python's arenas", sum.python_arenas));
+  add(rest_row(sum.rest_bytes, "the rest", "the resident memory is unknown"));
   return table;
 }
 
@@ -103,6 +114,62 @@ Table cgroup_table(const CgroupMoment& moment) {
   return table;
 }
 
+/// Seconds since the first event.
+double second_of(const Analysis& analysis, uint64_t time_ns) {
+  return (static_cast<double>(time_ns) - static_cast<double>(analysis.start_time_ns)) * 1e-9;
+}
+
+ChartLine level_line(const Analysis& analysis, const HostRun& run, std::string name,
+                     std::optional<uint64_t> HostLevel::*term) {
+  std::vector<double> times_s, bytes;
+  for (const HostLevel& level : run.levels) {
+    const auto& value = level.*term;
+    times_s.push_back(second_of(analysis, level.time_ns));
+    bytes.push_back(value ? static_cast<double>(*value) : std::nan(""));
+  }
+  return chart_line(std::move(name), times_s, bytes);
+}
+
+ChartLine process_line(const Analysis& analysis, const HostRun& run, const HostProcess& process) {
+  std::vector<double> times_s, bytes;
+  const auto add = [&](uint64_t time_ns, double value) {
+    times_s.push_back(second_of(analysis, time_ns)), bytes.push_back(value);
+  };
+  for (const HostProcess::Level& level : process.levels)
+    add(level.time_ns, static_cast<double>(level.resident));
+  add(process.last_time_ns, static_cast<double>(process.last_resident_bytes));
+  const auto later = std::ranges::upper_bound(run.levels, process.last_time_ns, {}, &HostLevel::time_ns);
+  if (later != run.levels.end()) add(later->time_ns, std::nan(""));  // it had ended
+  return chart_line(printable(name_of(process)), times_s, bytes);
+}
+
+/// Over time, in all processes by class, in each of the largest, and in the cgroup.
+void add_host_charts(const Subject& subject, const HostRun& run, Section* out) {
+  if (run.levels.size() < 2) return;
+  const std::string where =
+      subject.analysis.host->runs.size() > 1 && !run.host.empty() ? ", " + printable(run.host) : "";
+  Chart classes{.title = "host memory of the run by class" + where};
+  const auto add = [&](const char* name, std::optional<uint64_t> HostLevel::*term) {
+    classes.lines.push_back(level_line(subject.analysis, run, name, term));
+  };
+  add("anonymous", &HostLevel::anonymous), add("pages of files", &HostLevel::file);
+  add("shared memory with the pinned", &HostLevel::shared);
+  if (std::ranges::any_of(run.levels, [](const HostLevel& one) { return one.pinned.value_or(0) != 0; }))
+    add("pinned by the GPU's driver", &HostLevel::pinned);
+  out->add(std::move(classes));
+  if (run.processes.size() > 1) {
+    Chart processes{.title = "resident (RSS) by process" + where};
+    for (size_t i = 0; i < std::min(kMostChartLines, run.processes.size()); ++i)
+      processes.lines.push_back(process_line(subject.analysis, run, run.processes[i]));
+    out->add(std::move(processes));
+  }
+  if (!run.cgroup_highest || !run.cgroup_highest->limit.bytes) return;
+  out->add(Chart{.title = "cgroup" + where,
+                 .lines = {level_line(subject.analysis, run, "charged to the cgroup",
+                                      &HostLevel::cgroup)},
+                 .limit_bytes = run.cgroup_highest->limit.bytes});
+}
+
 Section run_section(const Subject& subject, const HostRun& run) {
   Section out{"Host memory"};
   if (run.highest_resident) {
@@ -116,6 +183,7 @@ Section run_section(const Subject& subject, const HostRun& run) {
                           format_plural(run.highest_proportional->processes, "process"));
     out.add(Sentence{text + '.'});
   }
+  add_host_charts(subject, run, &out);
   for (size_t i = 0; i < std::min(kMostSums, run.processes.size()); ++i) {
     const HostProcess& process = run.processes[i];
     out.add(Sentence{fmt::format("{}, when most was resident, {}:", printable(name_of(process)),
@@ -133,7 +201,7 @@ Section run_section(const Subject& subject, const HostRun& run) {
         *std::ranges::max_element(process.asked, {}, [](const HostMoment& one) {
           return one.malloc_kept.bytes.value_or(0);
         });
-    out.add(Sentence{fmt::format("What it said of glibc's malloc, {}:",
+    out.add(Sentence{fmt::format("What it said itself, of glibc's malloc and Python, {}:",
                                  moment_text(subject.analysis, said.time_ns))});
     out.add(asked_table(said));
   }

@@ -13,17 +13,9 @@ using Json = nlohmann::ordered_json;
 
 constexpr size_t kMostProcesses = 256;
 
-Json asked_json(const HostMoment& said) {
-  return {{"time_ns", said.time_ns},
-          {"resident_bytes", or_null(said.resident.bytes)},
-          {"anonymous_bytes", or_null(said.anonymous.bytes)},
-          {"malloc_live_bytes", or_null(said.malloc_live.bytes)},
-          {"malloc_kept_bytes", or_null(said.malloc_kept.bytes)}};
-}
-
 Json process_json(const HostProcess& process) {
   Json asked = Json::array();
-  for (const HostMoment& said : process.asked) asked.push_back(asked_json(said));
+  for (const HostMoment& said : process.asked) asked.push_back(said_moment_json(said));
   return {{"pid", process.pid},
           {"parent", process.parent != 0 ? Json(process.parent) : Json(nullptr)},
           {"program", text_or_null(process.program)},

@@ -14,8 +14,8 @@ export interface Curve {
   dash?: number[];
 }
 /** The colour of the k-th line: the first two are blue and red. */
-const tint = (k: number) => nth(k === 1 ? 3 : k === 3 ? 1 : k, is_dark.value);
-const DASHES = [undefined, [6, 4], [2, 3], [10, 3, 2, 3]];
+export const tint = (k: number) => nth(k === 1 ? 3 : k === 3 ? 1 : k, is_dark.value);
+export const DASHES = [undefined, [6, 4], [2, 3], [10, 3, 2, 3]];
 const LEFT = 66;
 const BOTTOM = 20;
 

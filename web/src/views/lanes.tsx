@@ -1,12 +1,13 @@
 // What the machine said meanwhile, on the chart's own axis: a lane for each memory that was sampled.
 import { computed } from "@preact/signals";
-import { colours, fit_text, SurfaceBox } from "../draw/index.ts";
+import { colours, css, fit_text, SurfaceBox } from "../draw/index.ts";
 import type { Surface } from "../draw/index.ts";
 import type { Chart } from "../data/types.ts";
 import * as format from "../format.ts";
 import { file, moment } from "../state/run.ts";
 import { part } from "../state/view.ts";
 import { event_at, time_of } from "./axis.ts";
+import { DASHES, tint } from "./chart.tsx";
 import * as data from "./time_data.ts";
 
 export const lanes = computed<Chart[]>(() =>
@@ -27,10 +28,37 @@ export function figure_at(line: Chart["lines"][number], time_s: number): number 
   return low < 0 ? null : (line.bytes[low] ?? null);
 }
 
-function lane_text(lane: Chart): string {
+const KEY = 16; // the width of a line's sign before its name
+
+/** The lane's title, then of each line its sign, name and figure at the moment; what has no room is left out. */
+function draw_words(c: CanvasRenderingContext2D, lane: Chart, width: number): void {
   const time_s = time_of(data.times.value, data.hovered.value ?? moment.value) / 1e9;
-  const figures = lane.lines.map((line) => `${format.plain(line.name, 60)} ${format.bytes(figure_at(line, time_s)) || "unknown"}`);
-  return `${format.plain(lane.title, 60)}: ${figures.join(", ")}${lane.limit_bytes ? `, of ${format.bytes(lane.limit_bytes)}` : ""}`;
+  const end = data.LEFT + width - 8;
+  let x = data.LEFT + 2;
+  const say = (text: string) => {
+    const fitting = fit_text(c, text, end - x);
+    c.fillText(fitting, x, 7);
+    x += c.measureText(fitting).width + 8;
+    return fitting === text;
+  };
+  if (!say(`${format.plain(lane.title, 60)}${lane.limit_bytes ? ` of ${format.bytes(lane.limit_bytes)}` : ""}:`)) return;
+  for (const [k, line] of lane.lines.entries()) {
+    if (end - x < 2 * KEY) return;
+    stroke_as(c, k);
+    c.beginPath();
+    c.moveTo(x, 7);
+    c.lineTo(x + KEY - 4, 7);
+    c.stroke();
+    x += KEY;
+    if (!say(`${format.plain(line.name, 60)} ${format.bytes(figure_at(line, time_s)) || "unknown"}`)) break;
+  }
+  c.setLineDash([]);
+}
+
+function stroke_as(c: CanvasRenderingContext2D, k: number): void {
+  c.strokeStyle = css(tint(k));
+  c.lineWidth = 1.8;
+  c.setLineDash(DASHES[k % DASHES.length] ?? []);
 }
 
 function draw(lane: Chart, { context: c, width, height }: Surface): void {
@@ -62,9 +90,7 @@ function draw(lane: Chart, { context: c, width, height }: Surface): void {
       before = value;
     });
     if (before !== null && end !== undefined) c.lineTo(Math.max(x_of(line.times_s.at(-1)!), x_of(end / 1e9)), y_of(before));
-    c.strokeStyle = k === 0 ? tone.dim : tone.accent;
-    c.lineWidth = k === 0 ? 1.2 : 1.8;
-    c.setLineDash(k === 0 ? [4, 2] : []);
+    stroke_as(c, k);
     c.stroke();
   });
   c.setLineDash([]);
@@ -81,7 +107,7 @@ function draw(lane: Chart, { context: c, width, height }: Surface): void {
   c.textAlign = "right";
   c.fillText(format.bytes(most), data.LEFT - 7, 20);
   c.textAlign = "left";
-  c.fillText(fit_text(c, lane_text(lane), plot - 8), data.LEFT + 2, 7);
+  draw_words(c, lane, plot);
   c.strokeStyle = tone.line;
   c.beginPath();
   c.moveTo(data.LEFT, height - 0.5);

@@ -142,19 +142,47 @@ class _Look:
                     self.add_storage(kept, index)
 
 
-def _memory() -> dict[str, int] | None:
-    """Of this process now, before the look has made anything; None where glibc's malloc does not tell."""
-    figures = _marks.malloc_figures()
-    if figures is None:
-        return None
+def _pinned() -> tuple[int | None, int | None]:
+    """Bytes of the cache of pinned memory, and of these in use; None without CUDA, and where a release does not count them.
+    A forked child does not ask: another thread may have had the cache's locks."""
+    stats = getattr(torch._C, "_cuda_hostMemoryStats", None)
+    if stats is None or not torch.cuda.is_initialized():
+        return None, None
+    told = stats()
+    try:
+        if "reserved_bytes" in told:
+            owned, used = told["reserved_bytes"]["current"], told["allocated_bytes"]["current"]
+            return owned, used if 0 <= used <= owned else None
+        # Later releases have "active_bytes" for what is in use, but 2.11 counts blocks there that were freed.
+        return told["allocated_bytes"]["current"], None
+    except (KeyError, TypeError):
+        return None, None
+
+
+def _memory() -> dict[str, int | str | None] | None:
+    """Of this process now, before the look has made anything; None where the kernel does not tell."""
+    live, kept = _marks.malloc_figures() or (None, None)
+    arenas = _marks.python_arenas()
+    pinned_cache, pinned_used = _pinned()
     try:
         with open("/proc/self/status", encoding="utf-8", errors="replace") as file:
             fields = dict(line.split(":", 1) for line in file if ":" in line)
-        resident, anonymous = (int(fields[name].split()[0]) << 10 for name in ("VmRSS", "RssAnon"))
+        resident, anonymous, mapped, shared = (int(fields[name].split()[0]) << 10 for name in ("VmRSS", "RssAnon", "RssFile", "RssShmem"))
     except (OSError, ValueError, KeyError, IndexError):
         return None
-    told = {"resident_bytes": resident, "anonymous_bytes": anonymous}
-    return told | {"malloc_live_bytes": figures[0], "malloc_kept_bytes": figures[1]}
+    is_known = isinstance(arenas, int)
+    return {
+        "resident_bytes": resident,
+        "anonymous_bytes": anonymous,
+        "file_bytes": mapped,
+        "shared_bytes": shared,
+        "malloc_live_bytes": live,
+        "malloc_kept_bytes": kept,
+        "python_arenas_bytes": arenas if is_known else None,
+        "why_no_python_arenas": "" if is_known else arenas,
+        "pinned_used_bytes": pinned_used,
+        "pinned_cache_bytes": pinned_cache,
+    }
 
 
 def look(most_s: float, everywhere: bool = True) -> dict[str, Any]:

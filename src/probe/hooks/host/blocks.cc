@@ -24,6 +24,7 @@ constexpr uint16_t kFirstId = 0x6000;
 
 LiveTable g_blocks;
 constinit const char* g_unseen_malloc = nullptr;
+constinit HostMemory g_unseen_note = kHostUnseenMalloc;
 uint32_t g_noted_in;  // the incarnation whose file has the note of it
 
 constexpr uint32_t kMostLeft = 8;
@@ -44,7 +45,7 @@ void note_unseen_malloc() {
       __atomic_exchange_n(&g_noted_in, now, __ATOMIC_RELAXED) == now) {
     return;
   }
-  record_host(kRawAlloc, kHostUnseenMalloc, 1, 0);
+  record_host(kRawAlloc, g_unseen_note, 1, 0);
 }
 
 bool on_took(void* block, size_t size_bytes, const void* caller) {
@@ -79,7 +80,9 @@ void on_lost() {
   if (host_is_wanted()) count_loss(kLostReentered);
 }
 
-void on_unseen(const char* library) {
+void on_unseen(const char* library, bool with_maps) {
+  g_unseen_note = with_maps ? kHostUnseenMallocAndMaps : kHostUnseenMalloc;
+  g_at_first_event = note_unseen_malloc;
   __atomic_store_n(&g_unseen_malloc, library, __ATOMIC_RELEASE);
 }
 
@@ -106,7 +109,7 @@ void record_host(RawAction action, HostMemory memory, uint64_t address, uint64_t
   told.layer = kHostLayer;
   told.size_is_requested = true;
   strncpy(told.name, kHostMemoryNames[memory], sizeof(told.name) - 1);
-  if (memory == kHostUnseenMalloc) {
+  if (memory >= kHostUnseenMalloc) {
     const size_t at = strlen(told.name);
     strncpy(told.name + at, g_unseen_malloc, sizeof(told.name) - 1 - at);
   }
@@ -117,7 +120,6 @@ void record_host(RawAction action, HostMemory memory, uint64_t address, uint64_t
     label.length = static_cast<uint32_t>(strnlen(file, kMaxString));
   }
   record_in(action, address, size_bytes, told, label);
-  if (memory != kHostUnseenMalloc) note_unseen_malloc();
 }
 
 /// Called when a library is first used: two threads that come at once may leave one range out.
