@@ -215,7 +215,7 @@ def test_what_a_worker_was_refused_is_told_once_with_its_line_and_process(tmp_pa
     end = harness.analysis(done.folder)["end"]
     (refused,) = end["refused"]
     (worker,) = {int(file.name.split(".")[-3]) for file in harness.files(done.folder)} - {refused["pid"]}
-    assert refused["requested_bytes"] == 4 << 50 and end["caught"] == []
+    assert refused["requested_bytes"] == 4 << 50 and end["caught"] == [] and refused["asked_by_pid"] == worker
     assert refused["stack"][0].endswith("images.py:9 Images.__getitem__") and "no more" not in refused["message"]
     lines = [done.stderr.decode().split("gpumemprof: ", 1)[1], first_line("analyze", done.folder), first_line("advise", done.folder)]
     for line in lines:
