@@ -73,8 +73,8 @@ int explain(const ExplainArguments& arguments) {
   if (!log) return report_error(name, log.error());
   if (log->messages.empty()) {
     return report_error(name, {ErrorCode::kBadInput,
-                               "no out-of-memory message found: pass the text that PyTorch, "
-                               "TensorFlow or the kernel printed, from \"out of memory\" on",
+                               "no out-of-memory message found: pass what PyTorch, TensorFlow, the "
+                               "kernel or the container printed, from \"out of memory\" on",
                                log->bytes_read});
   }
   auto output = Output::open(arguments.output, {arguments.path});

@@ -46,8 +46,8 @@ Result<Output> Output::open(const std::string& path, const std::vector<std::stri
   for (std::string_view other : kOtherFormats) {
     if (path.ends_with(other)) {
       return fail(ErrorCode::kUsage, path + ": cannot write " + std::string(other) +
-                                         ": choose .txt, .json or .html, or the ending of a format "
-                                         "of export");
+                                         ": a report is .txt, .json or .html; gpumemprof export "
+                                         "writes other formats");
     }
   }
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);

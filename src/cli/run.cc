@@ -72,7 +72,7 @@ ProgramEnds ends_of(const RunOutcome& outcome) {
 }
 
 /// A shell prompt waits for the summary: findings of more events are left to `analyze`.
-constexpr uint64_t kMostEventsToLookThrough = 200'000;
+constexpr uint64_t kMostEventsToLookThrough = 1'000'000;
 
 Result<Analyzed> look_for_peak(Input* input, const ProgramEnds& ends) {
   Progress progress("looking for the peak");

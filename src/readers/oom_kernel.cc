@@ -1,6 +1,8 @@
 // What the kernel, container runtimes and batch systems say of a process that was killed for want
 // of the host's memory. The kernel's lines are those of mm/oom_kill.c since Linux 4.19.
 #include <algorithm>
+#include <cctype>
+#include <string>
 
 #include "readers/oom_message.h"
 
@@ -10,6 +12,11 @@ namespace {
 constexpr std::string_view kKilled = "Killed process ";
 constexpr std::string_view kBare = "Killed";
 constexpr std::string_view kContainer = "OOMKilled";
+constexpr std::string_view kSlurmTask = "Out Of Memory";
+constexpr std::string_view kSlurmStates[] = {"State: OUT_OF_MEMORY", "State=OUT_OF_MEMORY",
+                                             "OUT_OF_ME+"};
+/// SIGKILL, as shells and containers, Python, and torchrun write it.
+constexpr std::string_view kShellCode = "137", kPythonCode = "-9", kSignal = "SIGKILL";
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -49,18 +56,56 @@ bool is_said_by_a_shell(std::string_view before, std::string_view text) {
          text.substr(kBare.size()).starts_with(' ');
 }
 
+std::string_view without_ends(std::string_view text, std::string_view letters) {
+  const size_t begin = text.find_first_not_of(letters), end = text.find_last_not_of(letters);
+  return begin == text.npos ? std::string_view() : text.substr(begin, end + 1 - begin);
+}
+
+/// "exit code 137", `"ExitCode": 137`, "exitcode  : -9 (pid: 5)", "Signal 9 (SIGKILL) received".
+bool is_exit_by_sigkill(std::string_view before, std::string_view text) {
+  constexpr std::string_view kBetween = " \t\"':=";
+  if (text.starts_with(kSignal))
+    return before.ends_with("Signal 9 (") || before.ends_with("died with <Signals.");
+  const size_t digits = text.starts_with(kShellCode) ? kShellCode.size() : kPythonCode.size();
+  if (text.size() > digits && (is_digit(text[digits]) || text[digits] == '.')) return false;
+  std::string words(without_ends(before, kBetween));
+  std::ranges::transform(words, words.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  constexpr size_t kExit = 16;  // "exited with code"
+  const bool is_code = words.ends_with("code") || words.ends_with("status");
+  return is_code && words.substr(words.size() - std::min(words.size(), kExit)).contains("exit");
+}
+
+/// "task 3: Out Of Memory" of srun, the states of seff, scontrol and sacct.
+bool is_said_by_slurm(std::string_view before, std::string_view text) {
+  if (text.starts_with(kSlurmTask))
+    return without_ends(before, " ").ends_with(':') && before.contains("task");
+  return std::ranges::any_of(kSlurmStates,
+                             [&](std::string_view state) { return text.starts_with(state); });
+}
+
+/// `"OOMKilled": false` is what a runtime says of any other end.
+bool is_killed_container(std::string_view text) {
+  if (!text.starts_with(kContainer)) return false;
+  text = without_ends(text.substr(kContainer.size()), " \t\"':=");
+  return !text.starts_with("false") && !text.starts_with("False");
+}
+
 std::optional<OomMessage> parse_kill(std::string_view before, std::string_view text) {
   if (text.starts_with(kKilled)) {
     const bool is_oom = before.ends_with("ut of memory:");
     return is_oom ? std::optional(parse_kernel(before, text)) : std::nullopt;
   }
   OomMessage message{.framework = "kernel", .backend = "host", .wording = OomWording::kKilled};
-  if (text.starts_with(kContainer) || text.starts_with("oom_kill event") ||
-      text.starts_with("oom-kill event")) {
+  if (is_killed_container(text) || is_said_by_slurm(before, text) ||
+      text.starts_with("oom_kill event") || text.starts_with("oom-kill event")) {
     message.is_own_limit = true;
     return message;
   }
   if (text.starts_with("killed by signal: Killed")) return message;
+  const bool is_code = text.starts_with(kShellCode) || text.starts_with(kPythonCode) ||
+                       text.starts_with(kSignal);
+  if (is_code && is_exit_by_sigkill(before, text)) return message;
   if (text.starts_with(kBare) && is_said_by_a_shell(before, text)) return message;
   return std::nullopt;
 }
@@ -68,8 +113,10 @@ std::optional<OomMessage> parse_kill(std::string_view before, std::string_view t
 }  // namespace
 
 OomDialect kernel_oom_dialect() {
-  const std::vector<std::string_view> words = {kBare, kContainer, "oom_kill event",
-                                               "oom-kill event", "killed by signal: Killed"};
+  const std::vector<std::string_view> words = {
+      kBare,      kContainer,  "oom_kill event", "oom-kill event", "killed by signal: Killed",
+      kSlurmTask, kShellCode,  kPythonCode,      kSignal,          kSlurmStates[0],
+      kSlurmStates[1], kSlurmStates[2]};
   return {.keys = words, .beginnings = words, .parse = parse_kill};
 }
 

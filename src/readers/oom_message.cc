@@ -99,6 +99,7 @@ bool same_message(const OomMessage& a, const OomMessage& b) {
     return x.has_value() == y.has_value() && (!x || x->text == y->text);
   };
   return a.wording == b.wording && a.backend == b.backend && a.rank == b.rank &&
+         a.is_own_limit == b.is_own_limit &&
          a.device == b.device && same(a.requested, b.requested) && same(a.capacity, b.capacity) &&
          same(a.free, b.free) && same(a.allocated, b.allocated) &&
          same(a.unallocated, b.unallocated) && same(a.reserved, b.reserved) &&
@@ -172,6 +173,14 @@ void OomScanner::feed(std::string_view piece) {
 OomLog OomScanner::finish() {
   scan(true);
   join_tensorflow_messages();
+  // A code or signal beside what says why the process was killed tells nothing more.
+  const auto is_kill = [](const OomMessage& one) { return one.framework == "kernel"; };
+  const auto is_bare = [](const OomMessage& one) {
+    return one.wording == OomWording::kKilled && !one.is_own_limit;
+  };
+  const bool has_reason = std::ranges::any_of(
+      log_.messages, [&](const OomMessage& one) { return is_kill(one) && !is_bare(one); });
+  if (has_reason) std::erase_if(log_.messages, is_bare);
   return std::move(log_);
 }
 

@@ -164,7 +164,10 @@ std::optional<OomMessage> parse_cpu(std::string_view before, std::string_view te
   if (!is_known) return std::nullopt;
   OomMessage message{.framework = "pytorch", .backend = "CPU", .wording = OomWording::kPyTorchCpu};
   message.requested = parse_printed_size(text.substr(std::min(kCpuKey.size(), text.size())));
-  return message.requested ? std::optional(std::move(message)) : std::nullopt;
+  if (!message.requested) return std::nullopt;
+  if (message.requested->least_bytes == message.requested->most_bytes)
+    message.requested = exact_size(message.requested->bytes);  // not as up to 19 digits
+  return message;
 }
 
 std::optional<OomMessage> parse_pytorch(std::string_view before, std::string_view text) {

@@ -60,13 +60,13 @@ TEST_F(DiffReport, TheAnswerIsInTheFirstFiveLinesOfTheText) {
   EXPECT_THAT(
       text,
       testing::StartsWith(
-          "B's peak is 580 B (+58.0 %) higher: 1000 B -> 1.54 KiB on cpu\n"
+          "B's peak is 580 B (58.0 %) higher: 1000 B -> 1.54 KiB on cpu\n"
           "     change          A          B  line\n"
           "     +800 B      700 B   1.46 KiB  train.py:41 step\n"
           "     -300 B      300 B        0 B  /opt/job/model.py:7 Model.__init__  (vanished)\n"
           "      +80 B        0 B       80 B  new.py:3 \xef\xbf\xbd[2J<b>  (appeared)\n"
-          "At the end -720 B: 800 B -> 80 B. Lines: 1 grew, 0 shrank, 1 new, 1 "
-          "gone.\n"));
+          "At the end -720 B: 800 B -> 80 B. Lines: 1 grew, 0 shrank, 1 "
+          "appeared, 1 vanished.\n"));
   EXPECT_THAT(text, HasSubstr("Note: A: 1 free of blocks that were never seen allocated"));
   EXPECT_THAT(text, Not(HasSubstr("\x1b")));
 }

@@ -184,3 +184,41 @@ def test_a_message_of_the_kernel_is_explained():
     assert done.returncode == 0
     assert done.stdout.startswith(b"The host ran out of memory, and the kernel killed a process.")
     assert b"It killed process 12 (python), which held 2.00 GiB" in done.stdout
+
+
+OF_A_WORKER = """
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+class Images(Dataset):
+    def __len__(self):
+        return 8
+    def __getitem__(self, i):
+        return torch.empty(1 << 50) if i == 6 else torch.ones(250)
+
+def batches():
+    try:
+        yield from DataLoader(Images(), 2, num_workers=1)
+    except RuntimeError as error:
+        raise ValueError("no more batches") from error
+
+for batch in batches():
+    pass
+"""
+
+
+def test_what_a_worker_was_refused_is_told_once_with_its_line_and_process(tmp_path):
+    """The main process raises it again, and the program raises another exception from that."""
+    program = tmp_path / "images.py"
+    program.write_text(OF_A_WORKER)
+    done = harness.record(tmp_path / "r", [harness.PYTHON, program])
+    end = harness.analysis(done.folder)["end"]
+    (refused,) = end["refused"]
+    (worker,) = {int(file.name.split(".")[-3]) for file in harness.files(done.folder)} - {refused["pid"]}
+    assert refused["requested_bytes"] == 4 << 50 and end["caught"] == [] and refused["asked_by_pid"] == worker
+    assert refused["stack"][0].endswith("images.py:9 Images.__getitem__") and "no more" not in refused["message"]
+    lines = [done.stderr.decode().split("gpumemprof: ", 1)[1], first_line("analyze", done.folder), first_line("advise", done.folder)]
+    for line in lines:
+        place = line.split(", with ")[0]
+        assert place.startswith("Out of memory: 4.00 PiB were refused at ") and place.endswith(f"images.py:9 Images.__getitem__ in process {worker}"), line
+    assert "went on" not in done.stderr.decode() + command("analyze", done.folder).ok().stdout.decode()

@@ -89,3 +89,18 @@ def test_a_page_can_be_read(pages, browser, name, width):
         assert page.evaluate(LOOK) == []
     finally:
         page.close()
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_how_the_program_ended_is_the_first_thing_on_its_page(tmp_path, light, browser, width):
+    code = "import os\nfrom light import Block\nblock = Block(5000)\nos._exit(3)"
+    done = harness.record(tmp_path / "r", [harness.PYTHON, "-c", code], env=light.env | {"PYTHONPATH": str(harness.PROGRAMS)})
+    harness.execute([harness.COMMAND, "analyze", done.folder, "--format", "html", "-o", tmp_path / "page.html"]).ok()
+    page = browser.new_page(viewport={"width": width, "height": 844})
+    try:
+        page.goto(f"file://{tmp_path}/page.html")
+        first = page.locator(".notice").first
+        assert first.inner_text() == "The program ended with exit code 3."
+        assert "bad" in first.get_attribute("class") and first.bounding_box()["y"] < 200
+    finally:
+        page.close()

@@ -91,6 +91,9 @@ LEAKS = {
     "a loss of every step": (MODEL + "kept = []\n" + TRAIN % 200 + "    kept.append(l.detach())\n", 4),
     "a replay buffer that is not full yet": (MODEL + "kept = collections.deque(maxlen=1000)\n" + TRAIN % 300 +
                                              "    kept.append(torch.randn(64))\n", 4 * 64),
+    "micro-batches of six long steps": (
+        MODEL + "kept = []\no = torch.optim.SGD(m.parameters(), 0.01)\nfor _ in range(6):\n    for _ in range(20):\n        l = m(torch.randn(8, 64)).mean()\n"
+        "        l.backward()\n        kept.append(torch.randn(1000))\n    o.step()\n    o.zero_grad()\n", 4 * 1000),
     "a cache that a larger one replaces, without training": (
         "table = torch.zeros(0, 64)\nfor _ in range(300):\n    row = torch.randn(1, 64)\n    table = torch.cat([table, row])\n", 4 * 64),
     "a cache that a larger one replaces, all in one line": (

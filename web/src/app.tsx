@@ -103,9 +103,13 @@ function Bar() {
   );
 }
 
-/** What limits the figures: unknowns, unreadable files, lost events. */
+/** How the program ended, where not well; then what limits the figures: unknowns, unreadable files, lost events. */
 const notices = computed(() => {
   const out: { text: string; is_bad: boolean }[] = [];
+  for (const said of file.value?.document?.sections[0]?.parts ?? []) {
+    if (said.kind !== "sentence" || (said.tone !== "bad" && said.tone !== "strong")) break;
+    out.push({ text: said.text, is_bad: true });
+  }
   const note = store.value?.note;
   if (note) out.push({ text: note, is_bad: false });
   for (const one of file.value?.unknown ?? []) out.push({ text: `${one.what}: ${one.reason}`, is_bad: false });

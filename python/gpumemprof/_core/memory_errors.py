@@ -15,12 +15,17 @@ _names_of = _TYPE["__mro__"].__get__, _TYPE["__name__"].__get__, _TYPE["__module
 def oom_reason(error: BaseException | None) -> str | None:
     """By its type (PyTorch's OutOfMemoryError, TensorFlow's ResourceExhaustedError, Python's MemoryError), else by the words
     that it was made with, else by the exception that it was raised from. A KeyboardInterrupt says nothing of memory."""
+    error = oom_error(error)
+    return None if error is None else _reason(error)
+
+
+def oom_error(error: BaseException | None) -> BaseException | None:
+    """Of an exception and those that it was raised from, the first that means that memory ran out."""
     for _ in range(_MAX_CAUSES):
         if not issubclass(type(error), Exception):
             break
-        reason = _reason(error)
-        if reason is not None:
-            return reason
+        if _reason(error) is not None:
+            return error
         error = _EXCEPTION["__cause__"].__get__(error)
     return None
 

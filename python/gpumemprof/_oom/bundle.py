@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from .._core.memory_errors import message_of
+from .._core.memory_errors import message_of, oom_error
 from .._core.process_start import start_ticks
 from .._core.torch import loaded_torch
 from .._counting.host_memory import HostMemory
@@ -43,6 +43,7 @@ def write_bundle(
     """The folder of the new bundle. OSError or ValueError where it cannot be."""
     global _sequence
     _sequence += 1
+    exception = oom_error(exception) or exception  # what the program raised from it has neither size nor line
     kind = backend if backend.isalpha() and backend.islower() else "unknown"
     created = datetime.now(timezone.utc)
     name = f"oom_dump_{created:%Y%m%dT%H%M%SZ}_{os.getpid()}_{kind}_{_sequence}"

@@ -1,6 +1,9 @@
 // Operations that keep what another way of computing the same does not: losses over a vocabulary,
 // attention by hand; and the state of optimizers. Known by PyTorch's own functions and nodes.
+#include <algorithm>
 #include <array>
+#include <map>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -46,10 +49,14 @@ bool is_node(std::string_view node, std::string_view name) {
   return node.find_first_not_of("0123456789", name.size()) == std::string_view::npos;
 }
 
+bool is_backward_of(const Operation& operation, std::string_view node) {
+  return std::ranges::any_of(operation.nodes,
+                             [&](std::string_view name) { return is_node(node, name); });
+}
+
 bool is_of(const Operation& operation, const Tables& tables, uint32_t stack,
            std::string_view node) {
-  for (const std::string_view name : operation.nodes)
-    if (is_node(node, name)) return true;
+  if (is_backward_of(operation, node)) return true;
   if (!node.empty()) return false;
   for (uint32_t at = stack; at != 0; at = tables.stacks.node(at).parent) {
     const Frame& frame = tables.stacks.frame(tables.stacks.node(at).frame);
@@ -61,22 +68,51 @@ bool is_of(const Operation& operation, const Tables& tables, uint32_t stack,
   return false;
 }
 
+/// By module, of what the operation's backward nodes made in the whole run: the gradient of a result
+/// is as large as the result.
+std::map<std::string_view, std::set<uint64_t>> sizes_by_module(const Operation& operation,
+                                                               const PracticeEvidence& evidence) {
+  std::map<std::string_view, std::set<uint64_t>> out;
+  for (const auto& [stack, sizes] : evidence.graph.allocated) {
+    const Attribution work = attribution_of(evidence.tables, stack);
+    if (is_backward_of(operation, work.node)) out[work.module].insert(sizes.largest_bytes);
+  }
+  return out;
+}
+
+/// What a stack outside of the backward pass holds in blocks of one of these sizes: `tensor.softmax()` has no
+/// function of PyTorch's in its stack, but made what its backward node is about.
+uint64_t held_in_sizes(const std::set<uint64_t>& sizes, const CategoryHolder& holder,
+                       const GraphEvidence& graph) {
+  const auto made = graph.allocated.find(holder.stack);
+  if (made == graph.allocated.end() || !sizes.contains(made->second.largest_bytes)) return 0;
+  const uint64_t size_bytes = made->second.largest_bytes;
+  return size_bytes == 0 ? 0 : holder.bytes / size_bytes * size_bytes;
+}
+
 void find_operation(const Operation& operation, const PracticeEvidence& evidence,
                     const DeviceAnalysis& device, std::vector<PracticeCandidate>* out) {
   PracticeCandidate candidate;
   std::pair<bool, uint64_t> most;
   std::string_view module;
   bool are_several = false;
+  const auto sizes_of = sizes_by_module(operation, evidence);
   for (const CategoryHolder& holder : device.categories.at_peak) {
     if (holder.category != Category::kActivation && holder.category != Category::kTemporary)
       continue;
     const Attribution work = attribution_of(evidence.tables, holder.stack);
-    if (!is_of(operation, evidence.tables, holder.stack, work.node)) continue;
-    candidate.held_bytes += holder.bytes;
+    uint64_t held = holder.bytes;
+    if (!is_of(operation, evidence.tables, holder.stack, work.node)) {
+      const auto sizes = sizes_of.find(work.module);
+      if (sizes == sizes_of.end() || !work.node.empty()) continue;
+      held = held_in_sizes(sizes->second, holder, evidence.graph);
+      if (held == 0) continue;
+    }
+    candidate.held_bytes += held;
     if (module.empty()) module = work.module;
     are_several |= work.module != module;
     // The line of the operation, not of the backward pass through it.
-    if (const std::pair rank(work.node.empty(), holder.bytes); rank >= most)
+    if (const std::pair rank(work.node.empty(), held); rank >= most)
       most = rank, candidate.advice.stack = leak_line(evidence.tables, holder.stack);
   }
   if (candidate.held_bytes == 0 || (operation.is_in_layers && !are_several)) return;

@@ -73,7 +73,7 @@ std::optional<Finding> killed(const HostRun& run, const ProgramEnd& end) {
                                *end.kernel_kills)
                  : "the recorder and the program were killed, with the cgroup full at the last sample";
   const auto allowed = end.memory_limit_bytes ? end.memory_limit_bytes : limit;
-  if (allowed) title += fmt::format(", which may use {}", format_bytes(*allowed));
+  if (allowed) title += fmt::format("; its cgroup may use {}", format_bytes(*allowed));
   const HostProcess* largest = largest_at_end(run);
   if (largest) {
     title += fmt::format("; {} was the largest with {}", name_of(*largest),
@@ -82,8 +82,7 @@ std::optional<Finding> killed(const HostRun& run, const ProgramEnd& end) {
       title += ", most of it " + of;
   }
   Finding out = of_host("killed_by_the_kernel", Severity::kCritical, std::move(title),
-                        "raise the limit of the container or job, or have the largest class of the "
-                        "largest process shrink");
+                        "raise the limit of the container or job, or use less in the largest process");
   if (is_run) out.confidence = 0.8;
   if (allowed) out.evidence.emplace_back("limit_bytes", *allowed);
   if (end.kernel_kills) out.evidence.emplace_back("kills", *end.kernel_kills);

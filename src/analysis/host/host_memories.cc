@@ -23,10 +23,8 @@ constexpr size_t kMostLevels = 4'000'000;     // of one file's processes
 constexpr std::string_view kCompileWorker = "compile_worker/__main__.py";
 constexpr const char* kNotWalked = "the pages were not walked at this sample";
 constexpr const char* kNotTold = "not told at this sample";
-constexpr const char* kNotAsked =
-    "malloc was not asked at this sample: it answers inside the program alone";
-constexpr const char* kArenasNotAsked =
-    "Python was not asked at this sample: it answers inside the program alone";
+constexpr const char* kNotAsked = "malloc was not asked at this sample";
+constexpr const char* kArenasNotAsked = "Python was not asked at this sample";
 constexpr const char* kNotSaid = "the program did not say";
 
 /// The fields of a process that are sums of bytes.
@@ -67,7 +65,8 @@ struct Sums {
   explicit Sums(uint64_t time_ns) : resident{.time_ns = time_ns}, proportional{.time_ns = time_ns} {}
 
   void add(uint64_t bytes, std::optional<uint64_t> pss) {
-    add_to(bytes, &resident);
+    // A walk takes a while, in which more pages may come.
+    add_to(std::max(bytes, pss.value_or(0)), &resident);
     if (pss) add_to(*pss, &proportional);
   }
   void keep_highest(std::optional<HostSum>* of_resident,

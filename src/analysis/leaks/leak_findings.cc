@@ -85,6 +85,7 @@ void add_holder(const HolderStacks::Held& held, const ProcessHolders* told, Find
   } else if (!told || told->looks.empty()) {
     finding->facts.emplace_back("holder",
                                 "unknown; record with gpumemprof run --explain-leaks to name it");
+    if (finding->name == kGrowth) finding->fix += "; gpumemprof run --explain-leaks names it";
   } else {
     const std::string& why = told->looks.back().why_incomplete;
     finding->facts.emplace_back(

@@ -189,10 +189,20 @@ TEST_F(LeakHistory, MarksAfterTheLastEventOfABatchCount) {
   EXPECT_EQ(histories()[0].steps.back(), 1u);
 }
 
-TEST_F(LeakHistory, FewMarksToTheEndAreTooFewStepsAndNoLoop) {
+TEST_F(LeakHistory, AFewLongStepsGoByTheRoundsWithinThem) {
   for (int i = 0; i < 42; ++i) {
     step(48);
     if (i % 6 == 5) events_.marks.push_back({.before_event = static_cast<uint32_t>(events_.size())});
+  }
+  const Period period = find_periods(histories()[0], tables_).front();
+  EXPECT_EQ(period.from, Period::From::kRounds);
+  EXPECT_EQ(period.steps(), 42);
+}
+
+TEST_F(LeakHistory, FewStepsWithoutALoopAreTooFew) {
+  for (int i = 0; i < 7; ++i) {
+    step(48);
+    events_.marks.push_back({.before_event = static_cast<uint32_t>(events_.size())});
   }
   const Period period = find_periods(histories()[0], tables_).front();
   EXPECT_EQ(period.from, Period::From::kNothing);

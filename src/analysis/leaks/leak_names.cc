@@ -124,11 +124,13 @@ constexpr Rule kRules[] = {
     {[](const Evidence& e) { return e.in_backward; }, kHook},
     {[](const Evidence& e) { return e.in_module && e.without_graph; }, kOutputs},
     {[](const Evidence& e) { return e.in_module; }, kActivations},
+    {[](const Evidence& e) { return e.holder != nullptr; },
+     {kGrowth, "what it makes is stored and never removed",
+      "remove old entries, or cap how many are kept"}},
 };
 
 constexpr LeakName kNoKnownBug = {
-    kGrowth, "cause unknown",
-    "drop or limit its holder; gpumemprof run --explain-leaks names the variable"};
+    kGrowth, "cause unknown", "find what keeps them, and drop or limit it"};
 
 }  // namespace
 

@@ -23,6 +23,14 @@ TEST(LeakNames, OwnersThatAreABugByThemselves) {
   EXPECT_EQ(held_by({.owner = "module attribute"}), "tensors_on_model");
 }
 
+TEST(LeakNames, WhereTheHolderIsKnownNobodyIsToldToLookForIt) {
+  const TensorHolder holder{.owner = "variable", .through = {"list"}, .tensors = 9};
+  const LeakEvidence held{.holder = &holder};
+  EXPECT_EQ(name(held), name({}));
+  EXPECT_STREQ(name_leak(held).fix, "remove old entries, or cap how many are kept");
+  EXPECT_STREQ(name_leak({}).fix, "find what keeps them, and drop or limit it");
+}
+
 TEST(LeakNames, WhatAChildProcessKeepsIsTheWorkersUnlessItIsABugByItself) {
   EXPECT_EQ(held_by({.owner = "attribute"}, {.in_child = true, .in_module = true}),
             "worker_growth");

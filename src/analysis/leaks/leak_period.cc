@@ -58,8 +58,11 @@ std::vector<Period> find_periods(const ProcessHistory& history, const Tables& ta
   if (2 * after_marks <= history.windows()) {
     out.push_back(of_rounds(history, tables, after_marks));
   } else if (out.empty()) {
-    out.push_back({.why_none = "the program has " + std::to_string(marked) +
-                               " steps, fewer than " + std::to_string(kLeastSteps)});
+    // A few long steps, of many micro-batches each.
+    out.push_back(of_rounds(history, tables, 0));
+    if (!out.back().why_none.empty())
+      out.back().why_none = "the program has " + std::to_string(marked) + " steps, fewer than " +
+                            std::to_string(kLeastSteps);
   }
   return out;
 }

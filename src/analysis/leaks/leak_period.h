@@ -30,8 +30,8 @@ struct Period {
 inline constexpr uint64_t kLeastSteps = 8, kLeastRounds = 12;
 
 /// The steps that the program marked, where there are enough; and the rounds of its loop
-/// (leak_rounds.h) where it marks none in the second half of its life, after its last mark. One at
-/// least: where there is neither, it says why.
+/// (leak_rounds.h) where it marks too few, or none in the second half of its life, after its last
+/// mark. One at least: where there is neither, it says why.
 std::vector<Period> find_periods(const ProcessHistory& history, const Tables& tables);
 
 }  // namespace gpumemprof

@@ -32,7 +32,9 @@ OomVerdict explain_kernel_oom(const OomMessage& message) {
         "No GPU is involved.";
     verdict.reasons.push_back("The line has no sizes.");
   } else {
-    verdict.summary = "SIGKILL ended the process, most likely because host memory ran out.";
+    verdict.summary =
+        "SIGKILL ended the process. The kernel sends it when host memory runs out; users and "
+        "schedulers can, too.";
     verdict.reasons.push_back(
         "The text says no more. Look in the kernel's log for \"Killed process\".");
     verdict.advice.push_back({"Read the kernel's log.", "dmesg | grep -i 'killed process'"});

@@ -68,7 +68,7 @@ class TensorflowExplainer {
     }
     if (!asked_) {
       because("The message does not say how many bytes were requested.");
-      return conclude(OomCause::kCannotTell, "This message does not say enough to tell.");
+      return conclude(OomCause::kCannotTell, "The message does not say why memory ran out.");
     }
     decide_by_state();
   }
@@ -87,7 +87,7 @@ class TensorflowExplainer {
       because(
           "The state of the pool, which TensorFlow prints when it runs out, is not in the text.");
     }
-    conclude(OomCause::kCannotTell, "This message does not say enough to tell.");
+    conclude(OomCause::kCannotTell, "The message does not say why memory ran out.");
   }
 
   void tell_state() {
@@ -121,7 +121,7 @@ class TensorflowExplainer {
       because(
           "The message does not give the pool's limit, so it is unknown whether the pool could "
           "have grown.");
-      return conclude(OomCause::kCannotTell, "This message does not say enough to tell.");
+      return conclude(OomCause::kCannotTell, "The message does not say why memory ran out.");
     }
     const ByteRange growth = *picture_.growth_bytes;
     if (surely_at_least(growth, asked)) {

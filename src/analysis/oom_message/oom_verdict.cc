@@ -117,7 +117,7 @@ class PytorchExplainer {
       because(
           "The message says that the allocator of a MemPool refused; the device's figures may not "
           "be the reason.");
-      return conclude(OomCause::kCannotTell, "This message does not say enough to tell.");
+      return conclude(OomCause::kCannotTell, "The message does not say why memory ran out.");
     }
     if (message_.capacity && allocated_ && !unallocated_ &&
         surely_less(range_of(*message_.capacity), *allocated_ + *requested_)) {
@@ -130,27 +130,28 @@ class PytorchExplainer {
     }
     if (!free_) {
       because("The message does not say how much the driver had free.");
-      return conclude(OomCause::kCannotTell, "This message does not say enough to tell.");
+      return conclude(OomCause::kCannotTell, "The message does not say why memory ran out.");
     }
     decide_by_room();
   }
 
   void decide_without_numbers() {
     if (message_.wording == OomWording::kPyTorchCpu) {
-      because("The system refused " + (message_.requested ? message_.requested->text : "memory") +
-              " of host memory; the message does not say how much is used.");
-    } else {
-      because(
-          "The message has no numbers: it comes from the driver or a library, not from PyTorch's "
-          "allocator, so PyTorch's cache was not released first.");
+      because("The message does not say how much is used, or which limit there is.");
+      return conclude(OomCause::kCannotTell,
+                      "The host refused memory: it has too little, or a limit (ulimit -v) was "
+                      "reached.");
     }
-    conclude(OomCause::kCannotTell, "This message does not say enough to tell.");
+    because(
+        "The message has no numbers: it comes from the driver or a library, not from PyTorch's "
+        "allocator, so PyTorch's cache was not released first.");
+    conclude(OomCause::kCannotTell, "The message does not say why memory ran out.");
   }
 
   void decide_mps() {
     if (!allocated_ || !message_.allowed) {
       because("The message does not say what the limit is.");
-      return conclude(OomCause::kCannotTell, "This message does not say enough to tell.");
+      return conclude(OomCause::kCannotTell, "The message does not say why memory ran out.");
     }
     ByteRange used = *allocated_;
     if (message_.other_in_use) used = used + range_of(*message_.other_in_use);
@@ -159,7 +160,7 @@ class PytorchExplainer {
     if (surely_less(range_of(*message_.allowed), used + *requested_)) {
       return conclude(OomCause::kOwnLimit, "The backend's own limit was reached.");
     }
-    conclude(OomCause::kCannotTell, "This message does not say enough to tell.");
+    conclude(OomCause::kCannotTell, "The message does not say why memory ran out.");
   }
 
   /// What could be had outside of PyTorch's segments: the driver's, or less under a limit.
@@ -178,7 +179,7 @@ class PytorchExplainer {
     if (!unallocated_) {
       because("Free: " + range_text(room) + "; requested: " + message_.requested->text +
               ". The message does not say how much PyTorch had cached.");
-      return conclude(OomCause::kCannotTell, "This message does not say enough to tell.");
+      return conclude(OomCause::kCannotTell, "The message does not say why memory ran out.");
     }
     const ByteRange usable = room + *unallocated_;
     verdict_.usable_bytes = usable;

@@ -9,16 +9,19 @@
 namespace gpumemprof {
 namespace {
 
-bool is_of(const RefusedRequest& refused, const Device& device,
-           const std::vector<Process>& processes) {
-  if (device.process >= processes.size()) return false;
-  const NamedProcess& by = refused.process;
-  if (by.pid != 0 && !by.is(processes[device.process])) return false;
+bool is_same_memory(const RefusedRequest& refused, const Device& device) {
   const std::string name = device_name(device);
   if (refused.device_number)
     return name == refused.device ||
            name == refused.device + ':' + std::to_string(*refused.device_number);
   return name == refused.device || name.starts_with(refused.device + ':');
+}
+
+bool is_of(const RefusedRequest& refused, const Device& device,
+           const std::vector<Process>& processes) {
+  if (device.process >= processes.size()) return false;
+  const NamedProcess& by = refused.process;
+  return (by.pid == 0 || by.is(processes[device.process])) && is_same_memory(refused, device);
 }
 
 /// What the device's allocator asked its driver for; the size itself where it is not known to ask.
@@ -41,12 +44,11 @@ void take_reserve_limits(const ProgramEnds& ends, AllocatorSnapshot* snapshot) {
 }
 
 void find_told_refusals(const Analysis& analysis, const Tables& tables, ProgramEnds* ends) {
-  // What nobody caught came last.
-  for (RefusedRequest& refused : std::views::reverse(ends->refused)) {
+  const auto tell = [&](RefusedRequest* refused, const auto& is_candidate) {
     for (const DeviceAnalysis& device : analysis.devices) {
-      if (!refused.requested || device.device >= tables.devices.size()) continue;
-      if (!is_of(refused, tables.devices[device.device], tables.processes)) continue;
-      const PrintedSize& asked = *refused.requested;
+      if (!refused->requested || refused->told || device.device >= tables.devices.size()) continue;
+      if (!is_candidate(*refused, tables.devices[device.device])) continue;
+      const PrintedSize& asked = *refused->requested;
       const auto is_told = [&](const Refusal& one) {
         const uint64_t bytes = size_in_message(one.size_bytes, device);
         const bool is_taken = std::ranges::any_of(ends->refused, [&](const RefusedRequest& other) {
@@ -58,9 +60,23 @@ void find_told_refusals(const Analysis& analysis, const Tables& tables, ProgramE
       const auto latest = std::views::reverse(device.refusals);
       const auto found = std::ranges::find_if(latest, is_told);
       if (found == latest.end()) continue;
-      refused.told = {device.device, found->number, found->size_bytes, found->live_bytes};
-      break;
+      refused->told = {device.device, found->number, found->size_bytes, found->live_bytes};
+      if (is_of(*refused, tables.devices[device.device], tables.processes)) continue;
+      refused->raised_again_from = tables.processes[tables.devices[device.device].process].pid;
+      refused->stack = stack_lines(tables, found->stack);
     }
+  };
+  // What nobody caught came last.
+  for (RefusedRequest& refused : std::views::reverse(ends->refused)) {
+    tell(&refused, [&](const RefusedRequest& one, const Device& device) {
+      return is_of(one, device, tables.processes);
+    });
+  }
+  // The main process raises again what a worker of its could not allocate.
+  for (RefusedRequest& refused : std::views::reverse(ends->refused)) {
+    tell(&refused, [&](const RefusedRequest& one, const Device& device) {
+      return device.process < tables.processes.size() && is_same_memory(one, device);
+    });
   }
 }
 

@@ -11,7 +11,7 @@ namespace gpumemprof {
 void take_reserve_limits(const ProgramEnds& ends, AllocatorSnapshot* snapshot);
 
 /// Sets RefusedRequest::told: the last refusal of that process and device whose size the message
-/// tells.
+/// tells, else of another process: then `stack` is that one's.
 void find_told_refusals(const Analysis& analysis, const Tables& tables, ProgramEnds* ends);
 
 /// Of the request, by the replay of its device; null where it was not replayed.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "analysis/finding.h"
 #include "analysis/leaks/leak_limit.h"
@@ -294,7 +295,8 @@ class Patterns {
     if (levels_.are_steps) {
       const uint64_t steps = whole(usual * static_cast<double>(levels_.steps_a_level));
       figures->emplace_back("period_steps", steps);
-      *where += ", every " + std::to_string(steps) + " steps (" + format_seconds(period_s) + ")";
+      *where += steps == 1 ? ", in consecutive steps (" : ", every " + std::to_string(steps) + " steps (";
+      *where += format_seconds(period_s) + ")";
     } else {
       *where += ", every " + format_seconds(period_s);
     }
@@ -351,6 +353,36 @@ class Patterns {
   std::vector<Finding> findings_;
 };
 
+/// Workers do what their fellows do: of what is no warning the largest is told, with how many
+/// processes have the like. DeviceAnalysis::patterns has all.
+void fold_workers(const Tables& tables, std::vector<Finding>* found) {
+  using Alike = std::pair<std::string, std::string>;  // kind, device
+  const auto alike = [&](const Finding& one) -> std::optional<Alike> {
+    if (one.severity != Severity::kInfo || one.device >= tables.devices.size()) return std::nullopt;
+    const Device& device = tables.devices[one.device];
+    if (device.process >= tables.processes.size() || tables.processes[device.process].rank)
+      return std::nullopt;
+    return Alike(one.kind, device_name(device));
+  };
+  std::map<Alike, std::pair<Finding*, size_t>> largest;  // with how many there are
+  for (Finding& one : *found) {
+    const auto key = alike(one);
+    if (!key) continue;
+    auto& [most, count] = largest[*key];
+    if (!most || one.bytes > most->bytes) most = &one;
+    ++count;
+  }
+  for (auto& [key, told] : largest) {
+    if (told.second > 1)
+      told.first->title += "; " + std::to_string(told.second - 1) + " more process" +
+                           (told.second == 2 ? " does" : "es do") + " the like";
+  }
+  std::erase_if(*found, [&](const Finding& one) {
+    const auto key = alike(one);
+    return key && largest.at(*key).first->device != one.device;
+  });
+}
+
 }  // namespace
 
 void add_patterns(const Tables& tables, std::optional<uint64_t> capacity_bytes,
@@ -380,6 +412,7 @@ void add_patterns(const Tables& tables, std::optional<uint64_t> capacity_bytes,
     }
     look(device, is_part);
   }
+  fold_workers(tables, &found);
   for (Finding& finding : found) analysis->findings.push_back(std::move(finding));
   sort_findings(&analysis->findings);
 }

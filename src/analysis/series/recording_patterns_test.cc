@@ -120,6 +120,26 @@ TEST(RecordingPatterns, ASpikeIsAWarningAmongStepsAndNoneWhereItMayBeTheWorkItse
   }
 }
 
+TEST(RecordingPatterns, WhatWorkersDoAlikeIsToldOnce) {
+  constexpr uint16_t kWorkers = 3;
+  const auto regular = [](size_t i) { return i % 12 == 5 ? 90 : 10; };
+  MemorySource one = rounds(120, true, regular, kNothing);
+  Tables tables = one.tables();
+  Analysis analysis = *analyze_source(one, {});
+  const DeviceAnalysis device = analysis.devices[0];
+  for (uint16_t i = 1; i < kWorkers; ++i) {
+    tables.processes.push_back({.pid = i});
+    tables.devices.push_back({.process = i, .size_is_requested = true});
+    analysis.devices.push_back(device);
+    analysis.devices.back().device = i;
+  }
+  add_patterns(tables, std::nullopt, &analysis);
+  EXPECT_EQ(std::ranges::count(analysis.findings, "spike", &Finding::kind), 1);
+  EXPECT_TRUE(found(analysis, "spike")->title.ends_with("; 2 more processes do the like"));
+  for (const DeviceAnalysis& each : analysis.devices)
+    EXPECT_EQ(std::ranges::count(each.patterns, "spike", &SeriesPattern::pattern_type), 1);
+}
+
 TEST(RecordingPatterns, SteadyGrowthIsToldByTheStep) {
   const auto one = [](size_t) { return 1; };
   const Analysis analysis = analyzed(rounds(100, true, kTwenty, one));

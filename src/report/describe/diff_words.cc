@@ -82,9 +82,11 @@ std::string diff_sentence(const Diff& diff) {
   if (a == b) {
     return fmt::format("A and B have the same peak: {} on {}", format_bytes(a), device_text(diff));
   }
+  std::string share = change_percent(a, b);
+  if (share.starts_with('+') || share.starts_with('-')) share.erase(0, 1);
   return fmt::format("B's peak is {} ({}) {}: {} -> {} on {}", format_bytes(a < b ? b - a : a - b),
-                     change_percent(a, b), a < b ? "higher" : "lower", format_bytes(a),
-                     format_bytes(b), device_text(diff));
+                     share, a < b ? "higher" : "lower", format_bytes(a), format_bytes(b),
+                     device_text(diff));
 }
 
 std::string diff_end_sentence(const Diff& diff) {
@@ -92,10 +94,10 @@ std::string diff_end_sentence(const Diff& diff) {
   const DiffCounts n = count_changes(diff.by_line);
   if (diff.a.moment && diff.b.moment) {
     return step_peaks_sentence(diff) +
-           fmt::format("Lines: {} grew, {} shrank, {} new, {} gone.", format_count(n.grew),
+           fmt::format("Lines: {} grew, {} shrank, {} appeared, {} vanished.", format_count(n.grew),
                        format_count(n.shrank), format_count(n.appeared), format_count(n.vanished));
   }
-  return fmt::format("At the end {}: {} -> {}. Lines: {} grew, {} shrank, {} new, {} gone.",
+  return fmt::format("At the end {}: {} -> {}. Lines: {} grew, {} shrank, {} appeared, {} vanished.",
                      change_text(a, b), format_bytes(a), format_bytes(b), format_count(n.grew),
                      format_count(n.shrank), format_count(n.appeared), format_count(n.vanished));
 }

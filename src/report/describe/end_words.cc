@@ -123,6 +123,8 @@ std::string refusal_sentence(const RefusedRequest& refused, const OomExplanation
     text += "a request was refused";
   if (const std::string_view at = headline(refused.stack); !at.empty())
     text += " at " + shown(at, working_folder);
+  if (refused.raised_again_from != 0)
+    text += fmt::format(" in process {}", refused.raised_again_from);
   std::string live, when;
   if (explained)
     live = format_bytes(explained->moment.figures.active_bytes);

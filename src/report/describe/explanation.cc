@@ -141,6 +141,10 @@ class Paragraph {
       const CategorySums sums = category_sums(known.at_peak, tables_);
       if (sums.categories.size() > 1 || sums.categories[0].name != "unknown") {
         has_categories_ = true;
+        for (const CategoryGroup& one : sums.categories) {
+          if (one.name == "activation") activations_ = one.bytes;
+          if (one.name == "input" || one.name == "temporary") others_of_batch_ += one.bytes;
+        }
         find_module(sums.modules);
         return ": " + largest_categories(sums.categories);
       }
@@ -213,16 +217,19 @@ class Paragraph {
       return say((worst->kind == "leak" ? "Next: stop the leak: " : "Next: ") +
                  printable(worst->fix) + '.');
     }
-    // What an optimizer needs for its step is that of the weights, whatever the batch.
-    const bool is_of_the_batch = attribution_of(tables_, work.stack).phase != WorkPhase::kOptimizer;
+    // What an optimizer needs for its step, and gradients, are those of the weights, whatever the
+    // batch.
+    const bool is_of_the_batch =
+        attribution_of(tables_, work.stack).phase != WorkPhase::kOptimizer &&
+        2 * (activations_ + others_of_batch_) >= freed;
     if (knows_step && is_of_the_batch && work.step_ended && freed >= peak_ / kLeastShare) {
-      return say(fmt::format("Next: a smaller batch or checkpointing; {} were freed before step {} "
-                             "ended{}.",
+      return say(fmt::format("Next: a smaller batch{}; {} were freed before step {} ended{}.",
+                             activations_ >= others_of_batch_ ? " or checkpointing" : "",
                              share(freed), work.step, level_));
     }
     say(device_.snapshot && !device_.snapshot->is_recorded
             ? "Next: gpumemprof whatif --sweep tries other allocator settings."
-            : "Next: gpumemprof advise suggests what to change.");
+            : "Next: gpumemprof advise looks for what would lower it.");
   }
 
   /// Of this device, with something to do; null where there is none. They are sorted.
@@ -256,6 +263,7 @@ class Paragraph {
   const std::string_view folder_;
   const uint64_t peak_;
   bool has_categories_ = false;
+  uint64_t activations_ = 0, others_of_batch_ = 0;  ///< at the peak
   std::string level_;   ///< that between steps: the end of a sentence
   std::string module_;  ///< the one that held most: the end of a sentence
   PeakExplanation out_;

@@ -18,7 +18,7 @@ TEST(Explanation, WithoutCategoriesAndStepsItSaysWhatThereIs) {
             "1000 B in 3 blocks were live on cpu at the peak, 2.500 s after the start; their types "
             "are unknown, because the recording has no modules, phases or tensor roles. "
             "train.py:41 step allocated most: 700 B (70.0 %). "
-            "Next: gpumemprof advise suggests what to change.");
+            "Next: gpumemprof advise looks for what would lower it.");
 }
 
 /// A parameter of 3 KiB, in the second step an activation of 1 KiB that the step frees again.
@@ -64,6 +64,24 @@ TEST(Explanation, NamesStepCategoriesModulesAndWhatStaysBetweenSteps) {
                             "of steps 0 to 1)."));
 }
 
+TEST(Explanation, ASmallerBatchIsNoAdviceWhereAStepFreesOtherMemory) {
+  EventBatch events;
+  append(&events, {.time_ns = 10'000'000, .address = 1, .size_bytes = 3072});
+  append(&events, {.time_ns = 20'000'000, .address = 2, .size_bytes = 2048});
+  append(&events, {.time_ns = 30'000'000, .address = 3, .size_bytes = 512, .stack = 1});
+  append(&events, {.time_ns = 40'000'000, .action = Action::kFreeCompleted, .address = 2});
+  events.marks = {{1, MarkKind::kStep, 0, 0, 15'000'000, 0, 0},
+                  {1, MarkKind::kRole, 0, 2, 16'000'000, 1, 1},
+                  {2, MarkKind::kRole, 0, 2, 21'000'000, 2, static_cast<uint64_t>(StorageRole::kGradient)},
+                  {4, MarkKind::kStep, 0, 0, 45'000'000, 0, 1}};
+  MemorySource source = training_source();
+  MemorySource other(events);
+  other.mutable_tables() = source.mutable_tables();
+  const Analysis analysis = *analyze_source(other, {});
+  const PeakExplanation why = explain_peak(analysis, other.tables(), analysis.devices[0], "");
+  EXPECT_THAT(why.text, testing::EndsWith(" Next: gpumemprof advise looks for what would lower it."));
+}
+
 TEST(Explanation, ASequentialsLayerIsCalledAModule) {
   MemorySource source = training_source("2.0");
   const Analysis analysis = *analyze_source(source, {});
@@ -76,7 +94,7 @@ TEST(Explanation, ASmallerBatchIsNoAdviceForTheOptimizersStep) {
   const Analysis analysis = *analyze_source(source, {});
   const std::string text = explain_peak(analysis, source.tables(), analysis.devices[0], "").text;
   EXPECT_THAT(text, testing::HasSubstr(", in the optimizer's step: "));
-  EXPECT_THAT(text, testing::EndsWith(" Next: gpumemprof advise suggests what to change."));
+  EXPECT_THAT(text, testing::EndsWith(" Next: gpumemprof advise looks for what would lower it."));
 }
 
 TEST(Explanation, OfALeakThatMattersItsFixIsNext) {

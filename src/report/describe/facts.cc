@@ -39,18 +39,16 @@ std::string snapshot_peak_sentence(const Analysis& analysis, const Tables& table
   return text + ", " + process_label(process_at(tables, memory.process));
 }
 
-/// "Between 95 MiB and 96 MiB were held at once: 3 threads …"; empty where no more than the peak
-/// can have been held.
+/// "The peak may be up to 96 MiB: 3 threads …"; empty where no more than the peak can have been held,
+/// as it is shown.
 std::string held_bound_sentence(const DeviceAnalysis& device) {
   const uint64_t least = device.figures.peak_bytes;
   const uint64_t most = device.most_held_bytes.value_or(least);
   if (most <= least) return {};
-  std::string from = format_bytes(least), to = format_bytes(most);
-  if (from == to) from = format_count(least), to = format_count(most) + " bytes";
-  return fmt::format(
-      "Between {} and {} were held at once: {} threads allocated and freed at the "
-      "same time.",
-      from, to, device.threads);
+  const std::string from = format_bytes(least), to = format_bytes(most);
+  if (from == to) return {};  // the precision of every figure that is shown
+  return fmt::format("The peak may be up to {}: {} threads allocated and freed at the same time.", to,
+                     device.threads);
 }
 
 }  // namespace

@@ -80,7 +80,7 @@ std::vector<std::string> finding_details(const Finding& finding) {
         format_bytes(finding.bytes.value_or(0)), finding.confidence));
   }
   if (const auto round = named(finding.facts, "round"); round && finding.kind == "leak") {
-    out.push_back(fmt::format("A step is one round of {}, because the program marks none", *round));
+    out.push_back(fmt::format("A step is one round of {}, because the program marks too few", *round));
   }
   if (!finding.lines.empty()) out.push_back("Lines: " + lines_text(finding.lines));
   const auto survivors = named(finding.rates, "survivors_a_step");

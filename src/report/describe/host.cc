@@ -201,7 +201,7 @@ Section run_section(const Subject& subject, const HostRun& run) {
         *std::ranges::max_element(process.asked, {}, [](const HostMoment& one) {
           return one.malloc_kept.bytes.value_or(0);
         });
-    out.add(Sentence{fmt::format("What it said itself, of glibc's malloc and Python, {}:",
+    out.add(Sentence{fmt::format("What glibc's malloc and Python said, {}:",
                                  moment_text(subject.analysis, said.time_ns))});
     out.add(asked_table(said));
   }

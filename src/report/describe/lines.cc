@@ -166,7 +166,7 @@ Section temporaries_section(const Subject& subject, const DeviceAnalysis& device
   Table table{.columns = {{.is_number = true, .width = 9}, {.is_number = true, .width = 9}, {}},
               .noun = "line"};
   add_rows(lines, subject.options.rows / 2, &table, [&](const HolderLine& line) {
-    return Row{{{format_count(line.count) + " times"},
+    return Row{{{format_plural(line.count, "time")},
                 {format_bytes(line.bytes)},
                 {.text = subject.line_text(line.node), .is_code = true}}};
   });

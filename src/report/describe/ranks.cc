@@ -226,7 +226,9 @@ std::string median_sentence(const Subject& subject, const JobRanks& job) {
     const std::string least = format_bytes(job.least_peak_bytes);
     const std::string most = format_bytes(highest.peak_bytes);
     const bool are_alike = job.least_peak_bytes + job.least_peak_bytes / 200 >= highest.peak_bytes;
-    return fmt::format("{} {} ranks peak at {}.", are_alike ? "All" : "The", ranks,
+    const std::string who = ranks == 2 ? "Both ranks"
+                                       : fmt::format("{} {} ranks", are_alike ? "All" : "The", ranks);
+    return fmt::format("{} peak at {}.", who,
                        least == most ? most : fmt::format("{} to {}", least, most));
   }
   const uint64_t above = highest.peak_bytes - job.median_peak_bytes;

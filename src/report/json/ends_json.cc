@@ -18,6 +18,8 @@ Json refusal_json(const RefusedRequest& refused) {
   const auto limit = reserve_limit(refused);
   return {{"pid", refused.process.pid == 0 ? Json() : Json(refused.process.pid)},
           {"host", text_or_null(refused.process.host)},
+          {"asked_by_pid",
+           refused.raised_again_from == 0 ? Json() : Json(refused.raised_again_from)},
           {"device", text_or_null(refused.device)},
           {"requested_bytes", refused.requested ? Json(refused.requested->bytes) : Json()},
           {"live_bytes", or_null(refused.live_bytes)},

@@ -1,0 +1,44 @@
+"""What an operation keeps at the peak, by the shapes of its tensors, however the program calls it."""
+
+import json
+
+import harness
+import pytest
+
+pytest.importorskip("torch")
+
+LENGTH, HEADS, WIDTH = 1024, 2, 64
+SCORES = HEADS * LENGTH * LENGTH * 4
+ATTENTION = f"""
+import torch
+from torch import nn
+
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.qkv = nn.Linear({WIDTH}, 3 * {WIDTH})
+
+    def forward(self, x):
+        q, k, v = self.qkv(x).view(1, {LENGTH}, 3, {HEADS}, {WIDTH // HEADS}).permute(2, 0, 3, 1, 4)
+        weights = q @ k.transpose(-2, -1)
+        weights = SOFTMAX
+        return (weights @ v).transpose(1, 2).reshape(1, {LENGTH}, {WIDTH})
+
+model = nn.Sequential(Attention(), Attention())
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+for _ in range(3):
+    model(torch.randn(1, {LENGTH}, {WIDTH})).square().mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
+
+@pytest.mark.parametrize("softmax", ["weights.softmax(-1)", "torch.softmax(weights, -1)", "nn.functional.softmax(weights, -1)"])
+def test_scores_of_attention_are_told_however_softmax_is_called(tmp_path, softmax):
+    """Both layers' scores, and the gradient of those whose backward pass runs."""
+    program = tmp_path / "attention.py"
+    program.write_text(ATTENTION.replace("SOFTMAX", softmax))
+    done = harness.record(tmp_path / "r", [harness.PYTHON, program], ["-q"]).ok()
+    report = json.loads(harness.execute([harness.COMMAND, "advise", done.folder, "--format", "json"]).ok().stdout)
+    (found,) = [one for one in report["advice"] if one["kind"] == "fused_attention"]
+    assert found["bytes"] == 3 * SCORES and found["title"].startswith("attention keeps its scores (attention.py:13): ")
