@@ -13,9 +13,10 @@
 
 namespace gpumemprof {
 
-/// Built in one pass over a table's changes, with more than kMostKeys keys in two. Of every 256 moments the one with the highest level
-/// is kept with each key's bytes at it, so that any moment is replayed from at most 511 changes
-/// before it. Memory: with all keys 204 bytes per 256 moments, and with a filter about 27 per 32.
+/// Built in one pass over a table's changes, with more than kMostKeys keys in two. Of every 256
+/// moments the one with the highest level is kept with each key's bytes at it, so that any moment
+/// is replayed from at most 511 changes before it. Memory: with all keys 204 bytes per 256 moments,
+/// and with a filter about 27 per 32.
 class KeyLevels {
  public:
   static constexpr uint32_t kMostKeys = 24;  ///< those that ever held the most; the rest is summed

@@ -308,7 +308,10 @@ Status run_and_watch(Plan* plan, FolderSealer* sealer, RunOutcome* outcome) {
   plan->meta.end_unix_ns = now_unix_ns();
   plan->meta.wait_status = outcome->wait_status;
   plan->meta.kernel_kills = outcome->kernel_kills = kills_now(&kills);
-  plan->meta.left_in_shm = left_in_shm(shm_before, known_pids(*plan));
+  plan->meta.left_in_shm = left_in_shm(shm_before, known_pids(*plan), [&watcher] {
+    watcher.look();
+    return watcher.any_alive();
+  });
   plan->meta.exits = watcher.exits();
   outcome->not_recorded = watcher.not_recorded();
   if (plan->arena) take_from_arena(plan->arena.get(), outcome);

@@ -41,6 +41,26 @@ void take_names_in_use(const fs::path& process, std::set<std::string, std::less<
   }
 }
 
+/// As left_in_shm(), once.
+std::vector<ShmFile> new_and_unused(const std::vector<ShmFile>& before, const std::string& root) {
+  std::vector<ShmFile> out = shm_files(root);
+  std::erase_if(out, [&](const ShmFile& file) {
+    return std::ranges::any_of(before, [&](const ShmFile& old) {
+      return old.name == file.name && old.inode == file.inode;
+    });
+  });
+  if (out.empty()) return out;
+  std::set<std::string, std::less<>> in_use;
+  std::error_code error;
+  for (fs::directory_iterator one(root + "/proc", error), end; !error && one != end;
+       one.increment(error)) {
+    const std::string name = one->path().filename();
+    if (name.find_first_not_of("0123456789") == name.npos) take_names_in_use(one->path(), &in_use);
+  }
+  std::erase_if(out, [&](const ShmFile& file) { return in_use.contains(file.name); });
+  return out;
+}
+
 }  // namespace
 
 std::vector<ShmFile> shm_files(const std::string& root) {
@@ -63,22 +83,15 @@ std::vector<ShmFile> shm_files(const std::string& root) {
 }
 
 std::vector<ShmFile> left_in_shm(const std::vector<ShmFile>& before, const std::vector<int>& pids,
+                                 const std::function<bool()>& is_any_alive,
                                  const std::string& root) {
-  std::vector<ShmFile> out = shm_files(root);
-  std::erase_if(out, [&](const ShmFile& file) {
-    return std::ranges::any_of(before, [&](const ShmFile& old) {
-      return old.name == file.name && old.inode == file.inode;
-    });
-  });
-  if (out.empty()) return out;
-  std::set<std::string, std::less<>> in_use;
-  std::error_code error;
-  for (fs::directory_iterator one(root + "/proc", error), end; !error && one != end;
-       one.increment(error)) {
-    const std::string name = one->path().filename();
-    if (name.find_first_not_of("0123456789") == name.npos) take_names_in_use(one->path(), &in_use);
+  constexpr int kMostLooks = 50;
+  constexpr useconds_t kBetween = 20'000;
+  std::vector<ShmFile> out = new_and_unused(before, root);
+  for (int looks = 1; looks < kMostLooks && !out.empty() && is_any_alive(); ++looks) {
+    usleep(kBetween);
+    out = new_and_unused(before, root);
   }
-  std::erase_if(out, [&](const ShmFile& file) { return in_use.contains(file.name); });
   for (ShmFile& file : out) file.is_own = names_a_process(file.name, pids);
   return out;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -19,8 +20,10 @@ struct ShmFile {
 std::vector<ShmFile> shm_files(const std::string& root = "");
 
 /// Of those in /dev/shm now what was not there `before` and what no process has mapped or open, as
-/// far as /proc shows. `pids`: of the run.
+/// far as /proc shows. `pids`: of the run. Looks again for up to a second while `is_any_alive`():
+/// Python's resource tracker and PyTorch's manager remove files after their program's end.
 std::vector<ShmFile> left_in_shm(const std::vector<ShmFile>& before, const std::vector<int>& pids,
+                                 const std::function<bool()>& is_any_alive,
                                  const std::string& root = "");
 
 }  // namespace gpumemprof

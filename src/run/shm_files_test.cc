@@ -7,6 +7,8 @@ namespace {
 
 class ShmFiles : public FakeRoot {};
 
+bool nobody() { return false; }
+
 TEST_F(ShmFiles, OnlyWhatIsNewAndNobodyUsesIsLeft) {
   put("/dev/shm/old", "x");
   const auto before = shm_files(root_);
@@ -18,7 +20,7 @@ TEST_F(ShmFiles, OnlyWhatIsNewAndNobodyUsesIsLeft) {
   put("/proc/5/maps", "7f00-7f10 rw-s 00000000 00:18 3   /dev/shm/mapped\n");
   std::filesystem::create_directories(root_ + "/proc/5/fd");
   std::filesystem::create_symlink("/dev/shm/open", root_ + "/proc/5/fd/3");
-  const auto left = left_in_shm(before, {41}, root_);
+  const auto left = left_in_shm(before, {41}, nobody, root_);
   ASSERT_EQ(left.size(), 2u);
   EXPECT_EQ(left[0].name, "torch_41_7_0");
   EXPECT_TRUE(left[0].is_own);
@@ -31,8 +33,22 @@ TEST_F(ShmFiles, AFileThatWasMadeAnewUnderItsOldNameIsNew) {
   put("/dev/shm/a", "x");
   auto before = shm_files(root_);
   before[0].inode += 1;
-  EXPECT_EQ(left_in_shm(before, {}, root_).size(), 1u);
-  EXPECT_TRUE(left_in_shm(shm_files(root_), {}, root_).empty());
+  EXPECT_EQ(left_in_shm(before, {}, nobody, root_).size(), 1u);
+  EXPECT_TRUE(left_in_shm(shm_files(root_), {}, nobody, root_).empty());
+}
+
+TEST_F(ShmFiles, WhoOutlivesTheProgramMayRemoveThem) {
+  put("/dev/shm/kept", "x");
+  put("/dev/shm/removed", "x");
+  int asked = 0;
+  const auto lives_for_two_looks = [&] {
+    if (++asked == 2) std::filesystem::remove(root_ + "/dev/shm/removed");
+    return asked <= 2;
+  };
+  const auto left = left_in_shm({}, {}, lives_for_two_looks, root_);
+  ASSERT_EQ(left.size(), 1u);
+  EXPECT_EQ(left[0].name, "kept");
+  EXPECT_EQ(asked, 3);
 }
 
 }  // namespace
