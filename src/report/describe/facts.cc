@@ -142,10 +142,12 @@ static std::vector<std::string> host_block_sentences(const Tables& tables) {
     if (!is_unseen_malloc(device)) continue;
     const bool has_maps = device.name.starts_with(kUnseenMalloc);
     const size_t at = has_maps ? kUnseenMalloc.size() : kUnseenMallocAndMaps.size();
-    std::string text = fmt::format(
-        "malloc {} of {}, whose blocks are not recorded: {}.",
-        has_maps ? "is that" : "and mmap are those", printable(device.name.substr(at)),
-        has_maps ? "only maps (mmap) are" : "nor are maps");
+    const std::string library = printable(device.name.substr(at));
+    std::string text =
+        has_maps ? fmt::format("malloc is that of {}: its blocks are not recorded, maps (mmap) are.",
+                               library)
+                 : fmt::format("malloc and mmap are those of {}: neither blocks nor maps are recorded.",
+                               library);
     if (std::ranges::find(out, text) == out.end()) out.push_back(std::move(text));
   }
   const auto has_blocks = [](const Device& device) {
