@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,7 +18,7 @@ def whole_file(path: Any) -> Iterator[str]:
     if os.path.exists(target) and not os.path.isfile(target):
         yield target  # a folder fails where it is opened
         return
-    made = f"{target}.{secrets.token_hex(4)}.tmp"
+    made = f"{target}.{os.urandom(4).hex()}.tmp"
     try:
         yield made
         os.replace(made, target)

@@ -120,24 +120,11 @@ class HostOfFile {
   }
   size_t left_out() const { return left_out_; }
 
-  /// Of the recorded process with this PID, what the driver had pinned at `time_ns`.
+  /// What the driver had pinned of the recorded process with this PID at its time.
   void add_pinned(int64_t pid, HostMoment* out) const {
-    if (driver_ != nullptr) {
-      for (const DriverHost& host : driver_->hosts) {
-        const Process& process = tables_.processes[host.process];
-        if (process.pid != pid || process.host != samples_.host) continue;
-        const auto later = std::ranges::upper_bound(host.steps, out->time_ns, {},
-                                                    &DriverHost::Step::time_ns);
-        if (later == host.steps.end() && host.has_more_steps) break;
-        const DriverHost::Step step =
-            later == host.steps.begin() ? DriverHost::Step{} : *(later - 1);
-        out->pinned = HostTerm::of(step.pinned_bytes);
-        out->registered = HostTerm::of(step.registered_bytes);
-        return;
-      }
-    }
-    if (has_no_driver_) {
-      out->pinned = out->registered = HostTerm::of(0);
+    if (const auto step = pinned_at(pid, out->time_ns)) {
+      out->pinned = HostTerm::of(step->pinned_bytes);
+      out->registered = HostTerm::of(step->registered_bytes);
       return;
     }
     out->pinned = out->registered =
@@ -206,6 +193,21 @@ class HostOfFile {
     return HostTerm::unknown(samples_.texts[point->number]);
   }
 
+  /// Nothing where it is unknown.
+  std::optional<DriverHost::Step> pinned_at(int64_t pid, uint64_t time_ns) const {
+    if (driver_ != nullptr) {
+      for (const DriverHost& host : driver_->hosts) {
+        const Process& process = tables_.processes[host.process];
+        if (process.pid != pid || process.host != samples_.host) continue;
+        const auto later =
+            std::ranges::upper_bound(host.steps, time_ns, {}, &DriverHost::Step::time_ns);
+        if (later == host.steps.end() && host.has_more_steps) break;
+        return later == host.steps.begin() ? DriverHost::Step{} : *(later - 1);
+      }
+    }
+    return has_no_driver_ ? std::optional(DriverHost::Step{}) : std::nullopt;
+  }
+
   HostMoment moment(const ProcessNow& now, uint64_t time_ns) const {
     HostMoment out;
     out.time_ns = time_ns;
@@ -255,14 +257,13 @@ class HostOfFile {
   }
 
   void add_to_level(const ProcessNow& now, HostLevel* level) const {
-    HostMoment pinned;
-    pinned.time_ns = level->time_ns;
-    add_pinned(now.out.pid, &pinned);
+    const auto pinned = pinned_at(now.out.pid, level->time_ns);
     constexpr size_t kAnonymous = 1, kFile = 2, kShared = 3;
     for (const auto& [sum, more] : {std::pair(&level->anonymous, number_of(now.of[kAnonymous])),
                                     std::pair(&level->file, number_of(now.of[kFile])),
                                     std::pair(&level->shared, number_of(now.of[kShared])),
-                                    std::pair(&level->pinned, pinned.pinned.bytes)}) {
+                                    std::pair(&level->pinned, pinned ? std::optional(pinned->pinned_bytes)
+                                                                     : std::nullopt)}) {
       uint64_t both = 0;
       const bool is_known = *sum && more && !__builtin_add_overflow(**sum, *more, &both);
       *sum = is_known ? std::optional(both) : std::nullopt;

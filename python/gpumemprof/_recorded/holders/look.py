@@ -148,14 +148,14 @@ def _pinned() -> tuple[int | None, int | None]:
     stats = getattr(torch._C, "_cuda_hostMemoryStats", None)
     if stats is None or not torch.cuda.is_initialized():
         return None, None
-    told = stats()
     try:
+        told = stats()
         if "reserved_bytes" in told:
             owned, used = told["reserved_bytes"]["current"], told["allocated_bytes"]["current"]
             return owned, used if 0 <= used <= owned else None
         # Later releases have "active_bytes" for what is in use, but 2.11 counts blocks there that were freed.
         return told["allocated_bytes"]["current"], None
-    except (KeyError, TypeError):
+    except (KeyError, TypeError, RuntimeError):
         return None, None
 
 
