@@ -9,10 +9,11 @@
 namespace gpumemprof {
 
 /// The program's words exactly as they were typed: the parser splits words like "[a,b]".
-/// Without "--" only a command without options of its own can be told from ours. `parsed` and
-/// `unknown` are what the parser made of them. Errors: kUsage, one sentence.
+/// Without "--" only a command without options of its own can be told from ours. `parsed` is what
+/// the parser made of them, `wrong_option` says which option is none (help.h); empty where all are.
+/// Errors: kUsage, one sentence.
 Result<std::vector<std::string>> command_words(const std::string& subcommand,
                                                const std::vector<std::string>& parsed,
-                                               const std::vector<std::string>& unknown);
+                                               const std::string& wrong_option);
 
 }  // namespace gpumemprof

@@ -9,6 +9,7 @@
 #include "cli/estimate_config.h"
 #include "cli/estimate_exported.h"
 #include "cli/estimate_trace.h"
+#include "cli/help.h"
 
 namespace gpumemprof {
 namespace {
@@ -17,7 +18,7 @@ namespace {
 struct EstimateCommandLine {
   EstimateArguments arguments;
   std::vector<std::string> parsed;   // the command as the parser took it apart
-  std::vector<std::string> unknown;  // unknown options
+  std::string wrong_option;  // a sentence; empty where there is none
 };
 
 int usage(const char* wrong) { return report_error("estimate", {ErrorCode::kUsage, wrong, {}}); }
@@ -32,10 +33,8 @@ int estimate_command(EstimateCommandLine& line) {
   }
   if (subjects > 1) return usage("give exactly one of -- COMMAND, --model, --config and --trace");
   const bool is_command = !line.parsed.empty() && arguments.target.empty();
-  if (!is_command && !line.unknown.empty()) {
-    return usage(
-        ("there is no option " + line.unknown[0] + ": see gpumemprof estimate --help").c_str());
-  }
+  if (!is_command && !line.wrong_option.empty())
+    return report_error("", {ErrorCode::kUsage, line.wrong_option, {}});
   if (!arguments.batch.empty() && arguments.batch != "auto" &&
       (arguments.batch.size() > 9 ||
        !std::ranges::all_of(arguments.batch, [](char c) { return c >= '0' && c <= '9'; }) ||
@@ -56,8 +55,8 @@ int estimate_command(EstimateCommandLine& line) {
     return usage("--dim goes with an exported model: --target cpu MODEL");
   if (!arguments.config.empty()) return estimate_from_configuration(arguments);
   if (!line.parsed.empty()) {
-    auto words = command_words("estimate", line.parsed, line.unknown);
-    if (!words) return report_error("estimate", words.error());
+    auto words = command_words("estimate", line.parsed, line.wrong_option);
+    if (!words) return report_error("", words.error());
     arguments.command = std::move(*words);
   }
   return estimate_by_tracing(arguments);
@@ -182,8 +181,7 @@ void add_estimate_command(CLI::App& app, CommandContext& context) {
       ->type_name("COMMAND");
   command->allow_extras();  // options of a command: command_words() tells them from ours
   command->callback([line, command, &context] {
-    line->unknown = command->remaining();
-    std::erase(line->unknown, "--");  // the parser counts it in
+    line->wrong_option = wrong_option_sentence(*command);
     context.exit_code = estimate_command(*line);
   });
 }

@@ -6,12 +6,14 @@
 #include <unistd.h>
 
 #include <memory>
+#include <optional>
 
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/render.h"
 #include "readers/bfc_dump/read.h"
 #include "report/oom_report.h"
+#include "report/words.h"
 
 namespace gpumemprof {
 namespace {
@@ -73,9 +75,11 @@ int explain(const ExplainArguments& arguments) {
   if (!log) return report_error(name, log.error());
   if (log->messages.empty()) {
     return report_error(name, {ErrorCode::kBadInput,
-                               "no out-of-memory message found: pass what PyTorch, TensorFlow, the "
-                               "kernel or the container printed, from \"out of memory\" on",
-                               log->bytes_read});
+                               "no out-of-memory message found in " +
+                                   format_count(log->bytes_read) +
+                                   " bytes: pass what PyTorch, TensorFlow, the kernel or the "
+                                   "container printed, from \"out of memory\" on",
+                               std::nullopt});
   }
   auto output = Output::open(arguments.output, {arguments.path});
   if (!output) return report_error("", output.error());

@@ -13,6 +13,7 @@
 #include "base/size.h"
 #include "cli/commands.h"
 #include "cli/gate_subjects.h"
+#include "cli/help.h"
 #include "cli/output.h"
 #include "cli/recorded_run.h"
 #include "cli/temporary_folder.h"
@@ -300,7 +301,7 @@ void add_gate_command(CLI::App& app, CommandContext& context) {
   command->get_option("--output")->description("keep the recording in this folder");
   command->add_flag("-q,--quiet", arguments->run.quiet, "print only what failed");
   command->callback([arguments, command, reason, &context] {
-    take_unknown_options(command, &arguments->run);
+    arguments->run.wrong_option = wrong_option_sentence(*command);
     context.exit_code = gate(*arguments, reason->count() > 0);
   });
 }

@@ -216,6 +216,23 @@ std::vector<std::string> with_help_words(const CLI::App& app, std::vector<std::s
   return words;
 }
 
+std::string wrong_option_sentence(const CLI::App& command, const std::string& name) {
+  const bool is_long = name.starts_with("--");
+  const std::string meant = is_long ? nearest(name, option_names(command)) : "";
+  const bool is_whole = command.get_parent() == nullptr;
+  const std::string see = is_whole ? std::string() : command.get_name() + ' ';
+  return name + " is not an option of " + (is_whole ? tool_name() : command.get_name()) +
+         (meant.empty() ? "" : "; did you mean " + meant + "?") + " (see " + tool_name() + ' ' +
+         see + "--help)";
+}
+
+std::string wrong_option_sentence(const CLI::App& command) {
+  for (const std::string& word : command.remaining()) {
+    if (word != "--") return wrong_option_sentence(command, word.substr(0, word.find('=')));
+  }
+  return {};
+}
+
 std::string usage_error(const CLI::App& app, const CLI::ParseError& error,
                         const std::vector<std::string>& words) {
   const std::vector<CLI::App*> parsed = app.get_subcommands();
@@ -239,9 +256,7 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error,
     const bool is_short = parsed.empty() && word.size() == 2 && word[0] == '-';
     if (!(word.starts_with("--") || is_short) || !(is_extra || what.contains(name)) || is_known)
       continue;
-    const std::string meant = is_short ? "" : nearest(name, known);
-    return name + " is not an option of " + (parsed.empty() ? tool_name() : command.get_name()) +
-           (meant.empty() ? "" : "; did you mean " + meant + "?") + see;
+    return wrong_option_sentence(command, name);
   }
   return what + see;
 }

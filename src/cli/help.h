@@ -30,6 +30,14 @@ std::vector<std::string> with_help_words(const CLI::App& app, std::vector<std::s
 std::string usage_error(const CLI::App& app, const CLI::ParseError& error,
                         const std::vector<std::string>& words);
 
+/// "--frce is not an option of run; did you mean --force? (see gpumemprof run --help)". `name` is
+/// without its value.
+std::string wrong_option_sentence(const CLI::App& command, const std::string& name);
+
+/// The same of what the parser left over of a command that has a program's words behind its own;
+/// empty where nothing was.
+std::string wrong_option_sentence(const CLI::App& command);
+
 /// The name that differs least, by two letters at most; empty where none does.
 std::string nearest(std::string_view typed, const std::vector<std::string>& names);
 

@@ -59,10 +59,8 @@ Result<RunOutcome> run_and_show(RunArguments* arguments, bool says_more) {
 }
 
 Status complete_run_options(std::string_view subcommand, RunArguments* arguments) {
-  auto words = command_words(std::string(subcommand), arguments->command, arguments->unknown);
-  if (!words) {
-    return fail(words.error().code, std::string(subcommand) + ": " + words.error().message);
-  }
+  auto words = command_words(std::string(subcommand), arguments->command, arguments->wrong_option);
+  if (!words) return std::unexpected(words.error());
   arguments->options.command = std::move(*words);
   arguments->options.record_cpu = !arguments->no_cpu;
   arguments->options.attribution = !arguments->no_attribution;
@@ -113,11 +111,6 @@ void add_run_options(CLI::App* command, RunArguments* arguments) {
   command->add_option("command", arguments->command, "the program and its arguments")
       ->type_name("COMMAND");
   command->allow_extras();  // options of a command without "--": command_words() says what to do
-}
-
-void take_unknown_options(CLI::App* command, RunArguments* arguments) {
-  arguments->unknown = command->remaining();
-  std::erase(arguments->unknown, "--");  // the parser counts it in
 }
 
 }  // namespace gpumemprof

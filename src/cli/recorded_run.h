@@ -20,13 +20,12 @@ struct RunArguments {
   bool no_driver = false;
   bool quiet = false;
   std::vector<std::string> command;  // as the parser took it apart
-  std::vector<std::string> unknown;  // unknown options
+  std::string wrong_option;          // a sentence of help.h; empty where there is none
 };
 
 /// The options of what is recorded and how, and the program behind "--". `arguments` must outlive
-/// the parser. The callback must call take_unknown_options() first.
+/// the parser. The callback must set `wrong_option` first.
 void add_run_options(CLI::App* command, RunArguments* arguments);
-void take_unknown_options(CLI::App* command, RunArguments* arguments);
 
 /// Turns the arguments into options. Errors: kUsage; the message names the option.
 Status complete_run_options(std::string_view subcommand, RunArguments* arguments);

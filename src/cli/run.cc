@@ -11,6 +11,7 @@
 
 #include "analysis/analyze.h"
 #include "cli/commands.h"
+#include "cli/help.h"
 #include "cli/input.h"
 #include "cli/progress.h"
 #include "cli/recorded_run.h"
@@ -133,7 +134,7 @@ void add_run_command(CLI::App& app, CommandContext& context) {
   add_run_options(run, arguments.get());
   run->add_flag("-q,--quiet", arguments->quiet, "no summary at the end");
   run->callback([arguments, run, &context] {
-    take_unknown_options(run, arguments.get());
+    arguments->wrong_option = wrong_option_sentence(*run);
     context.exit_code = record(*arguments);
   });
 }

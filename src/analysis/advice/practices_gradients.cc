@@ -168,7 +168,7 @@ void find_temporaries(const PracticeEvidence& evidence, const DeviceAnalysis& de
   candidate.advice.kind = "optimizer_temporaries";
   candidate.advice.title =
       "the optimizer's step at " + practice_line(tables, candidate.advice.stack) + " makes " +
-      format_bytes(bytes) + " of temporaries of temporaries for all parameters at once";
+      format_bytes(bytes) + " of temporaries for all parameters at once";
   candidate.advice.fix = "Give the optimizer foreach=False, or fused=True if it supports that";
   candidate.advice.evidence = {{"temporary_bytes", bytes}, {"blocks", count}};
   candidate.change.rule = TraceChange::Rule::kGone;
