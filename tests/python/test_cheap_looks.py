@@ -57,7 +57,7 @@ def test_no_look_before_it_is_a_hundredth_of_the_time(tmp_path, clock):
 def test_all_looks_together_are_a_hundredth(tmp_path, clock):
     one, limits = looking(tmp_path, clock, took_s=0.3)
     for clock.now_s in (60.0, 61.0, 70.0, 71.0, 80.0):
-        one._at_exit()
+        one.at_exit()
     # Of 0.6 s at a minute one look takes half; 0.3 are left at once, then 0.1 more comes with ten seconds each.
     assert limits == [pytest.approx(0.3), pytest.approx(0.3), pytest.approx(0.1)]
 
@@ -80,6 +80,20 @@ def test_what_is_made_and_never_freed_is_no_growth(tmp_path, clock):
         one.marks.made = 64 * 2**span // 4
         one._called()
     assert limits == []
+
+
+@pytest.mark.parametrize("spans, running, grows", [
+    ((30, 5, 6), 4, True), ((30, 5, 3), 1, True), ((30, 9, -3), 7, True),
+    ((30, 5, 3), 0, False), ((30, 12, 3), 0, False), ((30, 0, 6), 1, False),
+    ((64, 128, 120), 10, False),  # a model that is made
+    ((30, 9), 9, False),  # too short to tell
+])
+def test_a_few_blocks_more_are_enough_at_the_end_of_a_short_program(spans, running, grows):
+    growth = standing.Growth()
+    for blocks in spans:
+        growth.add_span(blocks)
+    growth.end(running)
+    assert growth.is_seen() == grows
 
 
 @pytest.mark.parametrize("waits", [True, False], ids=["at_its_end", "within"])
@@ -114,6 +128,19 @@ main()
 """
 
 
+FEATURES = """
+import torch
+from torch import nn
+model = nn.Sequential(nn.Conv2d(3, 16, 3, padding=1), nn.ReLU(), nn.Conv2d(16, 32, 3), nn.Flatten(), nn.Linear(28800, 10))
+features = []
+model[2].register_forward_hook(lambda module, inputs, output: features.append(output))
+optimizer = torch.optim.SGD(model.parameters(), 0.01, momentum=0.9)
+for step in range(24):
+    loss = nn.functional.cross_entropy(model(torch.randn(8, 3, 32, 32)), torch.zeros(8, dtype=torch.long))
+    optimizer.zero_grad(); loss.backward(); optimizer.step()
+"""
+
+
 def test_a_leak_of_a_short_run_is_named_without_asking(tmp_path):
     program = tmp_path / "leak.py"
     program.write_text(LEAK)
@@ -122,6 +149,14 @@ def test_a_leak_of_a_short_run_is_named_without_asking(tmp_path):
     assert leak["evidence"]["holder"].startswith("History.losses")
     last = done.stderr.decode().splitlines()[-1]
     assert last.startswith("gpumemprof: Leak: History.losses keeps ") and "Fix: " in last
+
+
+def test_a_leak_of_two_dozen_steps_is_named_at_its_end(tmp_path):
+    program = tmp_path / "features.py"
+    program.write_text(FEATURES)
+    done = harness.record(tmp_path / "r", [harness.PYTHON, program]).ok()
+    (leak,) = [finding for finding in harness.analysis(done.folder)["findings"] if finding["kind"] == "leak"]
+    assert leak["evidence"]["holder"] == "features in <module> (features.py)" and leak["name"] == "hook_stores"
 
 
 @pytest.mark.slow

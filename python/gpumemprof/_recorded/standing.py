@@ -3,6 +3,7 @@ modules."""
 
 from __future__ import annotations
 
+import atexit
 import os
 import time
 
@@ -13,6 +14,7 @@ from .._core.when_imported import before_import, when_imported
 # Whether a process goes on to keep what it allocates is seen by two numbers that the probe counts anyway.
 _FIRST_SPAN_EVENTS, _LEAST_SPAN_EVENTS = 64, 1024
 _LEAST_BLOCKS, _SPANS = 16, 2
+_LEAST_SPAN_EVENTS_AT_END, _LEAST_BLOCKS_AT_END = 256, 4  # of a span that ended; since its begin
 _LEAST_S_BEFORE_LOOK = 5.0  # of them a hundredth is the shortest look that tells something
 
 TYPE_CHECKING = False  # as in typing, whose import alone takes 10 ms
@@ -28,12 +30,24 @@ class Growth:
     def __init__(self) -> None:
         self.events = _FIRST_SPAN_EVENTS  # of the span that runs
         self._spans = 0
+        self._last = [0, 0]  # blocks of the two spans before it
 
     def add_span(self, blocks: int) -> None:
         """`blocks`: made less freed in the span that ended."""
         grows = self.events >= _LEAST_SPAN_EVENTS and _LEAST_BLOCKS <= blocks < self.events // 4
         self._spans = self._spans + 1 if grows else 0
+        self._last = [self._last[1], blocks]
         self.events *= 2
+
+    def end(self, blocks: int) -> None:
+        """The program ends, and may have been too short for such spans: a few blocks more than where the last one began,
+        and twice as many more than where the one before began, are enough then. A span may have begun within a step,
+        which holds more than its end; gradients that come and go may make it less. `blocks`: of the span that runs."""
+        before, last = self._last
+        if self.events // 2 < _LEAST_SPAN_EVENTS_AT_END or before + last + blocks >= self.events // 4:
+            return
+        if last + blocks >= _LEAST_BLOCKS_AT_END and before + last + blocks >= 2 * _LEAST_BLOCKS_AT_END:
+            self._spans = _SPANS
 
     def is_seen(self) -> bool:
         return self._spans >= _SPANS
@@ -145,10 +159,22 @@ def _look_when_it_is_cheap(folder: str) -> None:
     def called() -> BaseException | None:
         growth.add_span(found.blocks())
         if growth.is_seen() or time.monotonic() - began_s >= _LEAST_S_BEFORE_LOOK:
+            atexit.unregister(at_exit)
             return _look_for_holders(folder, began_s, growth)
         found.look_after(growth.events, called)
         return None
 
+    def at_exit() -> None:
+        try:
+            growth.end(found.blocks())
+            if growth.is_seen():
+                from .holders.arm import look_at_exit
+
+                look_at_exit(folder, began_s, growth)
+        except BaseException:  # the program has ended, and prints what is raised here
+            pass
+
+    atexit.register(at_exit)
     found.look_after(growth.events, called)
 
 

@@ -41,7 +41,8 @@ class _Looking:
 
     def begin(self) -> BaseException | None:
         """As _called."""
-        self._load()
+        self.load()
+        atexit.register(self.at_exit)
         os.register_at_fork(after_in_child=self._begin_in_child)
         if self.growth.is_seen():
             return self._look_when_safe()
@@ -54,13 +55,12 @@ class _Looking:
             self.cheap_since_s, self.spent_s = time.monotonic(), 0.0
         self._ask()
 
-    def _load(self) -> None:
-        """What a look needs, and the one at the end."""
+    def load(self) -> None:
+        """What a look needs."""
         from .look import look
         from .moment import is_unsafe
 
         self.look, self.is_unsafe = look, is_unsafe
-        atexit.register(self._at_exit)
 
     def _may_take_s(self) -> float:
         if self.cheap_since_s is None:
@@ -96,8 +96,9 @@ class _Looking:
         self.in_vain += 1
         self.marks.look_after(self.in_vain, self._look_when_safe)
 
-    def _at_exit(self) -> None:
+    def at_exit(self) -> None:
         try:
+            self.growth.end(self.marks.blocks())
             if not self.is_unsafe():
                 self._look_once()
         except BaseException:  # the program has ended, and prints what is raised here
@@ -160,3 +161,12 @@ def arm(folder: str, cheap_since_s: float | None, growth: Growth) -> BaseExcepti
         _looking = _Looking(folder, found, cheap_since_s, growth)
         return _looking.begin()
     return None
+
+
+def look_at_exit(folder: str, cheap_since_s: float, growth: Growth) -> None:
+    """One look of a program that ends, where arm() was not called."""
+    found = marks()
+    if _looking is None and found is not None:
+        looking = _Looking(folder, found, cheap_since_s, growth)
+        looking.load()
+        looking.at_exit()
