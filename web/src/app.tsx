@@ -1,6 +1,7 @@
 // The page: the bar, notices, memory over time, and the chosen view below.
 import { computed, signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
+import type { Item } from "./data/types.ts";
 import { is_dark } from "./draw/palette.ts";
 import { save_holders, save_levels, save_png, save_svg } from "./export.ts";
 import * as format from "./format.ts";
@@ -15,7 +16,7 @@ import { Compare } from "./views/compare.tsx";
 import { Devices } from "./views/devices.tsx";
 import { Holders } from "./views/holders.tsx";
 import { lanes } from "./views/lanes.tsx";
-import { Findings, findings_count, Report } from "./views/report.tsx";
+import { Findings, findings_count, Report, worst_finding } from "./views/report.tsx";
 import { Source } from "./views/source.tsx";
 import { Space } from "./views/space.tsx";
 import { BY, TimeView } from "./views/time.tsx";
@@ -103,13 +104,18 @@ function Bar() {
   );
 }
 
-/** How the program ended, where not well; then what limits the figures: unknowns, unreadable files, lost events. */
-const notices = computed(() => {
-  const out: { text: string; is_bad: boolean }[] = [];
+/** How the program ended, where not well. */
+const ends = computed(() => {
+  const out: string[] = [];
   for (const said of file.value?.document?.sections[0]?.parts ?? []) {
     if (said.kind !== "sentence" || (said.tone !== "bad" && said.tone !== "strong")) break;
-    out.push({ text: said.text, is_bad: true });
+    out.push(said.text);
   }
+  return out;
+});
+/** Then what limits the figures: unknowns, unreadable files, lost events. */
+const notices = computed(() => {
+  const out: { text: string; is_bad: boolean }[] = ends.value.map((text) => ({ text, is_bad: true }));
   const note = store.value?.note;
   if (note) out.push({ text: note, is_bad: false });
   for (const one of file.value?.unknown ?? []) out.push({ text: `${one.what}: ${one.reason}`, is_bad: false });
@@ -119,6 +125,7 @@ const notices = computed(() => {
   if (left) out.push({ text: `${format.plural(left, "event")} not shown: they exceed what the page can hold.`, is_bad: true });
   return out;
 });
+const fixes_of = (item: Item) => (item.details ?? []).filter((one) => one.label === "Fix").map((one) => `Fix: ${one.text}`);
 const filter = part("filter");
 function Notices() {
   const error = data.levels_asked.value.error_at !== null ? data.levels_asked.value : null;
@@ -135,6 +142,12 @@ function Notices() {
         <p class={`notice ${dropped.value.is_bad ? "bad" : ""}`} role="status">
           {format.plain(dropped.value.text, 500)}{" "}
           {dropped.value.is_bad ? <button class="link" onClick={() => (dropped.value = null)}>Close</button> : null}
+        </p>
+      ) : null}
+      {worst_finding.value && ends.value.length === 0 ? (
+        <p class="notice">
+          {format.plain([worst_finding.value.text, ...fixes_of(worst_finding.value)].join(" "), 500)}{" "}
+          {tab.value === "findings" ? null : <button class="link" onClick={() => go({ tab: "findings" })}>Show all findings</button>}
         </p>
       ) : null}
       {notices.value.slice(0, 3).map((one, i) => <p key={i} class={`notice ${one.is_bad ? "bad" : ""}`}>{format.plain(one.text, 500)}</p>)}

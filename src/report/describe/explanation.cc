@@ -48,6 +48,13 @@ std::string plural_of(const std::string& name) {
   return name == "unknown" ? "of unknown type" : name;
 }
 
+/// Of these it is the program that decides how many it holds.
+bool is_data(Category category) {
+  return category == Category::kInput || category == Category::kUnknown ||
+         category == Category::kKvCache || category == Category::kActivation ||
+         category == Category::kTemporary;
+}
+
 class Paragraph {
  public:
   Paragraph(const Analysis& analysis, const Tables& tables, const DeviceAnalysis& device,
@@ -222,6 +229,7 @@ class Paragraph {
     const bool is_of_the_batch =
         attribution_of(tables_, work.stack).phase != WorkPhase::kOptimizer &&
         2 * (activations_ + others_of_batch_) >= freed;
+    if (knows_step && work.step_ended && say_what_outlived_the_step(freed)) return;
     if (knows_step && is_of_the_batch && work.step_ended && freed >= peak_ / kLeastShare) {
       return say(fmt::format("Next: a smaller batch{}; {} were freed before step {} ended{}.",
                              activations_ >= others_of_batch_ ? " or checkpointing" : "",
@@ -230,6 +238,22 @@ class Paragraph {
     say(device_.snapshot && !device_.snapshot->is_recorded
             ? "Next: gpumemprof whatif --sweep tries other allocator settings."
             : "Next: gpumemprof advise looks for what would lower it.");
+  }
+
+  /// Where the line with most data holds more than the step freed, a batch is not what to change.
+  bool say_what_outlived_the_step(uint64_t freed) {
+    std::vector<Holder> data;
+    for (const CategoryHolder& holder : device_.categories.at_peak) {
+      if (is_data(holder.category)) data.push_back({holder.stack, holder.bytes, holder.count});
+    }
+    const std::vector<HolderLine> lines = group_by_line(data, tables_);
+    if (lines.empty() || lines[0].node == 0 || lines[0].bytes < freed + peak_ / kLeastShare)
+      return false;
+    say(fmt::format("Next: hold less of what {} makes; at least {} outlived step {}.",
+                    headline_text(tables_, lines[0].node, folder_),
+                    share(figure("outlived_bytes", lines[0].bytes - freed)),
+                    device_.categories.peak.step));
+    return true;
   }
 
   /// Of this device, with something to do; null where there is none. They are sorted.

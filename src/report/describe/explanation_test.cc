@@ -64,6 +64,25 @@ TEST(Explanation, NamesStepCategoriesModulesAndWhatStaysBetweenSteps) {
                             "of steps 0 to 1)."));
 }
 
+TEST(Explanation, WhereALineHoldsDataThatOutlivesTheStepThatIsNext) {
+  EventBatch events;  // a cache of 3,072 bytes beside an activation of 1,024
+  append(&events, {.time_ns = 10'000'000, .address = 1, .size_bytes = 3072, .stack = 2});
+  append(&events, {.time_ns = 20'000'000, .address = 2, .size_bytes = 1024, .stack = 1});
+  append(&events, {.time_ns = 40'000'000, .action = Action::kFreeCompleted, .address = 2});
+  events.marks = {{1, MarkKind::kStep, 0, 0, 15'000'000, 0, 0},
+                  {2, MarkKind::kSaved, 0, 0, 20'000'000, 2, kSavedIsOutput},
+                  {3, MarkKind::kStep, 0, 0, 45'000'000, 0, 1}};
+  MemorySource source = training_source();
+  MemorySource other(events);
+  Tables& tables = other.mutable_tables() = source.mutable_tables();
+  tables.stacks.push(0, tables.stacks.intern_frame(
+                            {tables.strings.intern("/opt/job/data.py"), tables.strings.intern("load"), 7}));
+  const Analysis analysis = *analyze_source(other, {});
+  const PeakExplanation why = explain_peak(analysis, other.tables(), analysis.devices[0], "/opt/job");
+  EXPECT_THAT(why.text, testing::EndsWith(" Next: hold less of what data.py:7 load makes; at least "
+                                          "2.00 KiB (50.0 %) outlived step 1."));
+}
+
 TEST(Explanation, ASmallerBatchIsNoAdviceWhereAStepFreesOtherMemory) {
   EventBatch events;
   append(&events, {.time_ns = 10'000'000, .address = 1, .size_bytes = 3072});

@@ -184,6 +184,13 @@ export const telling = computed<Section[]>(() => (file.value?.document?.sections
 export const findings_count = computed(() =>
   telling.value.reduce((sum, section) => sum + section.parts.reduce((n, part) => n + (part.kind === "list" ? part.items.length : 0), 0), 0),
 );
+/** The finding to begin with; none where none is worse than a note. They are sorted. */
+export const worst_finding = computed<Item | undefined>(() =>
+  telling.value
+    .filter((section) => /^findings/i.test(section.title))
+    .flatMap((section) => section.parts.flatMap((part) => (part.kind === "list" ? part.items : [])))
+    .find((item) => item.tone === "bad" || item.tone === "warning"),
+);
 export function Findings() {
   if (telling.value.length === 0) return <div class="empty">No findings and no suggestions.</div>;
   return (
