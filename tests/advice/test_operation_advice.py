@@ -42,3 +42,34 @@ def test_scores_of_attention_are_told_however_softmax_is_called(tmp_path, softma
     report = json.loads(harness.execute([harness.COMMAND, "advise", done.folder, "--format", "json"]).ok().stdout)
     (found,) = [one for one in report["advice"] if one["kind"] == "fused_attention"]
     assert found["bytes"] == 3 * SCORES and found["title"].startswith("attention keeps its scores (attention.py:13): ")
+
+
+TOO_LARGE = """
+import resource, torch
+from torch import nn
+model = nn.Sequential(*(nn.Sequential(nn.Linear(512, 512), nn.ReLU()) for _ in range(4)))
+optimizer = torch.optim.Adam(model.parameters())
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (600 << 20),) * 2)
+batch = 1024
+while True:
+    model(torch.randn(batch, 512)).square().mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    batch *= 2
+"""
+
+
+def test_a_program_that_ran_out_of_memory_is_told_what_half_a_batch_saves(tmp_path):
+    program = tmp_path / "too_large.py"
+    program.write_text(TOO_LARGE)
+    folder = harness.record(tmp_path / "r", [harness.PYTHON, program], ["-q"]).folder
+    said = json.loads(harness.execute([harness.COMMAND, "advise", folder, "--format", "json"]).ok().stdout)
+    (advice,) = [one for one in said["advice"] if one["kind"] == "smaller_batch"]
+    (device,) = harness.analysis(folder)["devices"]
+    held = {one["category"]: one["bytes"] for one in device["categories"]["at_peak"]}
+    of_batch = sum(held.get(name, 0) for name in ("activation", "input", "temporary"))
+    weights = 4 * (512 * 512 + 512) * 4
+    assert advice["evidence"]["held_bytes"] == of_batch == device["peak"]["allocated_bytes"] - sum(
+        held.get(name, 0) for name in ("parameter", "optimizer state", "gradient", "unknown"))
+    assert held["parameter"] == weights and advice["bytes"] == of_batch // 2 and advice["basis"] == "at stake"

@@ -178,6 +178,38 @@ void find_prefetched(const PracticeEvidence& evidence, std::vector<PracticeCandi
   }
 }
 
+/// Of a program that ran out of memory: half of what goes with one batch, by its types. What an
+/// optimizer's step makes goes with the weights.
+void find_batch(const PracticeEvidence& evidence, const DeviceAnalysis& device,
+                std::vector<PracticeCandidate>* out) {
+  if (evidence.analysis.ends.refused.empty()) return;
+  PracticeCandidate candidate;
+  uint64_t bytes = 0, most = 0;
+  for (const CategoryHolder& holder : device.categories.at_peak) {
+    const bool is_of_batch = holder.category == Category::kActivation ||
+                             holder.category == Category::kInput ||
+                             holder.category == Category::kTemporary;
+    const WorkPhase phase = attribution_of(evidence.tables, holder.stack).phase;
+    if (!is_of_batch || phase == WorkPhase::kOptimizer) continue;
+    bytes += holder.bytes;
+    if (holder.bytes > most)
+      most = holder.bytes, candidate.advice.stack = leak_line(evidence.tables, holder.stack);
+  }
+  if (bytes == 0) return;
+  candidate.held_bytes = bytes / 2;
+  candidate.advice.kind = "smaller_batch";
+  candidate.advice.title = "activations, inputs and temporaries hold " + format_bytes(bytes) +
+                           " at the peak, most of them from " +
+                           practice_line(evidence.tables, candidate.advice.stack);
+  candidate.advice.fix =
+      "Halve the batch and call optimizer.step() after every second backward pass, with the loss "
+      "divided by two";
+  candidate.advice.cost = "two passes per update; batch normalization sees half a batch";
+  candidate.advice.evidence = {{"held_bytes", bytes}};
+  candidate.change.device = device.device;
+  out->push_back(std::move(candidate));
+}
+
 }  // namespace
 
 void find_data_practices(const PracticeEvidence& evidence,
@@ -188,6 +220,7 @@ void find_data_practices(const PracticeEvidence& evidence,
   find_loaded(evidence, *device, candidates);
   find_whole_data(evidence, *device, candidates);
   find_leaking(evidence, *device, candidates);
+  find_batch(evidence, *device, candidates);
 }
 
 }  // namespace gpumemprof
