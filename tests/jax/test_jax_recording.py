@@ -71,6 +71,33 @@ def test_the_programs_output_and_exit_code_are_the_same_with_and_without_us(tmp_
     assert harness.without_summary(ours, plain).startswith("gpumemprof: ")
 
 
+STEP = """
+import jax, jax.numpy as jnp
+SWITCH
+@jax.jit
+def step(w, x):
+    return w - 0.01 * jax.grad(lambda w: (jnp.tanh(x @ w) ** 2).mean())(w)
+w = jnp.ones((512, 1024))
+for i in range(5):
+    w = step(w, jax.random.normal(jax.random.key(i), (256, 512)))
+w.block_until_ready()
+"""
+
+
+def test_what_jax_makes_on_its_own_threads_says_how_it_gets_stacks_and_it_does(tmp_path):
+    words = 'jax.config.update("jax_cpu_enable_async_dispatch", False)'
+    held = []
+    for name, switch in (("own", ""), ("yours", words)):
+        program = tmp_path / f"{name}.py"
+        program.write_text(STEP.replace("SWITCH", switch))
+        folder = harness.record(tmp_path / name, [python(), program], ["-q"], env=environment(tmp_path), timeout=120).ok().folder
+        text = harness.execute([harness.COMMAND, "analyze", folder]).ok().stdout.decode()
+        without = [line for line in text.splitlines()[:6] if "(no stack recorded)" in line]
+        assert all(f"made on JAX's own threads; {words} uses yours" in line for line in without)
+        held.append(len(without))
+    assert held == [1, 0]
+
+
 def test_posix_memalign_of_others_is_neither_recorded_nor_counted(tmp_path):
     program = tmp_path / "others.py"
     program.write_text(

@@ -202,7 +202,11 @@ std::vector<std::string> caveats(const Analysis& analysis, const Tables& tables,
   return out;
 }
 
-std::string no_stack_words(const DeviceAnalysis& device) {
+std::string no_stack_words(const DeviceAnalysis& device, const Device& memory) {
+  if (memory.type == kJaxCpu) {
+    return "made on JAX's own threads; jax.config.update(\"jax_cpu_enable_async_dispatch\", False) "
+           "uses yours";
+  }
   constexpr size_t kMostTypes = 3;
   uint64_t bytes = 0;
   for (const Holder& holder : device.holders_at_peak) bytes += holder.stack == 0 ? holder.bytes : 0;
