@@ -126,7 +126,7 @@ std::string Subject::source_of(uint32_t node) const {
 }
 
 std::string Subject::note_of(uint32_t node, const DeviceAnalysis& device) const {
-  return node == 0 ? no_stack_words(device, device_at(tables, device.device)) : source_of(node);
+  return node == 0 ? no_stack_words(device, tables) : source_of(node);
 }
 
 static Row answer_row(const Subject& subject, const DeviceAnalysis& device,

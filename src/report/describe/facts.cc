@@ -202,8 +202,9 @@ std::vector<std::string> caveats(const Analysis& analysis, const Tables& tables,
   return out;
 }
 
-std::string no_stack_words(const DeviceAnalysis& device, const Device& memory) {
-  if (memory.type == kJaxCpu) {
+std::string no_stack_words(const DeviceAnalysis& device, const Tables& tables) {
+  const Device& memory = device_at(tables, device.device);
+  if (memory.type == kJaxCpu && !process_at(tables, memory.process).stacks.starts_with("none")) {
     return "made on JAX's own threads; jax.config.update(\"jax_cpu_enable_async_dispatch\", False) "
            "uses yours";
   }

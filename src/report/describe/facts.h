@@ -45,8 +45,8 @@ std::vector<std::string> caveats(const Analysis& analysis, const Tables& tables,
                                  std::string_view working_folder = "");
 
 /// "allocated before the history began: optimizer state 3.15 GiB, parameter 1.58 GiB", of what was
-/// live at the peak and has no stack; as far as either is known. `memory` is the device's.
-std::string no_stack_words(const DeviceAnalysis& device, const Device& memory);
+/// live at the peak and has no stack; as far as either is known.
+std::string no_stack_words(const DeviceAnalysis& device, const Tables& tables);
 
 /// Wall-clock microseconds since 1970, where the process knew the offset of its clock.
 struct WallTime {
