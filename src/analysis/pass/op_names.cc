@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "recording/operation_lines.h"
+#include "trace/label_frames.h"
 
 namespace gpumemprof {
 namespace {
@@ -180,6 +181,7 @@ struct WorkReader::FrameFacts {
   bool has_python = false;     // frames of the thread itself, not those that made the operation
   bool runs_function = false;  // the program called a graph
   std::string_view variable, layer, cluster;  // of the innermost operation
+  std::string_view scope;  // Keras' own path of the innermost layer that made it
 };
 
 WorkReader::FrameFacts WorkReader::look_at_frames(uint32_t stack) {
@@ -193,6 +195,8 @@ WorkReader::FrameFacts WorkReader::look_at_frames(uint32_t stack) {
     }
     const std::string_view file = tables_.strings.get(frame.file);
     is_making |= file == kOperationFile && tables_.strings.get(frame.function) == kMadeBy;
+    if (file == kLayerScopeFile && !is_making && facts.scope.empty())
+      facts.scope = tables_.strings.get(frame.function);
     if (file == kVariableFile) facts.variable = tables_.strings.get(frame.function);
     if (file == kLayerFile) facts.layer = tables_.strings.get(frame.function);
     if (file == kClusterFile) facts.cluster = tables_.strings.get(frame.function);
@@ -256,6 +260,9 @@ Work WorkReader::of(uint32_t stack) {
     work.xla_cluster = name.xla_cluster;
     work.function = name.function;
     work.variable = facts.variable;
+    // TensorFlow numbers scopes anew: the layer conv2d is "conv2d_1" in a second trace, which may
+    // be another layer's own name.
+    if (!name.layer.empty() && !facts.scope.empty()) work.layer = facts.scope;
     if (!facts.variable.empty() || !facts.layer.empty()) work.layer = facts.layer;
     if (!facts.cluster.empty()) {
       work.xla_cluster = facts.cluster;

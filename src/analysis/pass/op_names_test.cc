@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "recording/operation_lines.h"
+#include "trace/label_frames.h"
 
 namespace gpumemprof {
 namespace {
@@ -147,6 +148,17 @@ TEST(Work, AVariableTellsTheLayerAndAClusterItsFunction) {
   const Work unknown = work_of(tables, with({frame(kVariableFile, "adam/iteration"),
                                              frame(kOperationFile, "adam/AssignAddVariableOp")}));
   EXPECT_EQ(unknown.layer, "");
+  // Of a second trace: TensorFlow calls the layer conv2d by the name that is another layer's.
+  const char* const kSecond = "StatefulPartitionedCall/sequential_1/conv2d_1/Relu";
+  EXPECT_EQ(work_of(tables, with({frame(kOperationFile, kMadeBy), frame(kLayerScopeFile, "sequential/conv2d"),
+                                  frame(kOperationFile, kSecond)}))
+                .layer,
+            "sequential/conv2d");
+  EXPECT_EQ(work_of(tables, with({frame(kLayerScopeFile, "sequential/other"), frame(kOperationFile, kMadeBy),
+                                  frame(kOperationFile, kSecond)}))
+                .layer,
+            "sequential_1/conv2d_1")
+      << "the layer of the code that made it is not said";
   const Work jitted = work_of(tables, with({frame(kClusterFile, "__inference_scaled_17"),
                                             frame(kOperationFile, "__inference_scaled_17")}));
   EXPECT_EQ(jitted.xla_cluster, "__inference_scaled_17");
