@@ -229,7 +229,7 @@ class Paragraph {
     }
     say(device_.snapshot && !device_.snapshot->is_recorded
             ? "Next: gpumemprof whatif --sweep tries other allocator settings."
-            : "Next: gpumemprof advise looks for what would lower it.");
+            : "Next: gpumemprof advise looks for changes that lower it.");
   }
 
   /// Of this device, with something to do; null where there is none. They are sorted.
