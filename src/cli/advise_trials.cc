@@ -95,7 +95,8 @@ Result<TrialRun> AdviseTrials::record(const std::string& name, const std::string
   const std::string recording = folder_ + '/' + name;
   char self[4096];
   const ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
-  if (length <= 0) return fail(ErrorCode::kSystem, "the gpumemprof command cannot find itself");
+  if (length <= 0)
+    return fail(ErrorCode::kSystem, "the gpumemprof command cannot find its own file");
   self[length] = '\0';
   std::vector<std::string> words = {self, "run", "--quiet", "--output", recording};
   words.emplace_back("--");

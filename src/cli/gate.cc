@@ -70,7 +70,7 @@ Status check_reason(const std::string& reason) {
     return fail(ErrorCode::kUsage,
                 "--reason: longer than " + std::to_string(kMostReasonBytes) + " bytes");
   if (reason.find_first_not_of(" \t\r\n") == std::string::npos)
-    return fail(ErrorCode::kUsage, "--reason is empty: say why this much is right");
+    return fail(ErrorCode::kUsage, "--reason is empty: say why the peak is right");
   return {};
 }
 
@@ -79,9 +79,10 @@ Status plan_baseline(const GateArguments& arguments, bool has_reason, GatePlan* 
   const std::string& path = arguments.baseline;
   if (path.empty()) {
     if (arguments.update || has_reason)
-      return fail(ErrorCode::kUsage, "--update and --reason are about a baseline: --baseline FILE");
+      return fail(ErrorCode::kUsage, "--update and --reason need --baseline FILE");
     if (!plan->limit_bytes && arguments.measured.empty())
-      return fail(ErrorCode::kUsage, "nothing to compare with: --baseline FILE or --limit SIZE");
+      return fail(ErrorCode::kUsage,
+                  "nothing to compare with: give --baseline FILE or --limit SIZE");
     return {};
   }
   auto read = read_baseline(path);

@@ -84,7 +84,8 @@ void add_whatif_command(CLI::App& app, CommandContext& context) {
   command
       ->add_option("--capacity", arguments->request.capacity,
                    "device memory available to the process, such as 40GiB, or none for unlimited "
-                   "(default: what it had in a run that ran out of memory, else none)")
+                   "(default: what the process could reserve, if the run ran out of memory; else "
+                   "none)")
       ->type_name("SIZE");
   command
       ->add_option("--torch", arguments->request.torch,

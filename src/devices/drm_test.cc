@@ -137,7 +137,7 @@ TEST_F(Drm, AnIntelCardTellsItsTotalAndWhatProcessesHave) {
   EXPECT_EQ(card.vendor, "intel");
   EXPECT_EQ(card.memory.total.bytes, 12884901888u + 4096);
   EXPECT_EQ(card.memory.used.absent_because,
-            "the kernel does not report it: xe answers its own ioctl alone");
+            "the kernel does not report it: xe has it only in its own ioctl");
   ASSERT_EQ(card.processes.value->size(), 1u);
   EXPECT_EQ((*card.processes.value)[0].used.bytes, 256u * (1 << 20) + 12 * 1024)
       << "what is resident, and where that is not told all that was asked for";

@@ -25,7 +25,8 @@ Quantity total_memory(const DrmCard& card) {
   if (const auto bytes = whole_number(read_proc_text(card.folder + "/lmem_total_bytes")))
     return Quantity::of(*bytes);
   return Quantity::absent("the kernel does not report it: " + card.driver +
-                          " answers its own ioctl alone, and a GPU inside a processor has none");
+                          " has it only in its own ioctl, and a GPU inside a processor has no "
+                          "memory of its own");
 }
 
 bool is_local(const std::string& region) {
@@ -47,7 +48,7 @@ class Intel : public AcceleratorSource {
       device.vendor = "intel";
       device.memory.total = total_memory(card);
       const Quantity none = Quantity::absent("the kernel does not report it: " + card.driver +
-                                             " answers its own ioctl alone");
+                                             " has it only in its own ioctl");
       device.memory.used = device.memory.free = device.memory.reserved = none;
       device.host_total = device.host_used = none;
       device.utilization_percent = device.memory_utilization_percent =

@@ -101,7 +101,7 @@ size_t IndexReader::length(size_t bytes_each) {
 
 bool IndexReader::end() {
   if (!is_good()) return false;
-  if (left_ != 0) refuse("there is more than belongs into it");
+  if (left_ != 0) refuse("it is longer than its contents");
   const uint32_t crc = crc_;
   uint32_t written = 0;
   left_ = is_good() ? sizeof written : 0;

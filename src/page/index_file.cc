@@ -146,7 +146,8 @@ std::unique_ptr<PageFile> PageIndex::read(const std::string& path, const std::st
   uint64_t version = 0;
   std::string of;
   reader.bytes(magic, sizeof magic), reader.number(version);
-  if (reader.is_good() && (memcmp(magic, kIndexMagic, sizeof magic) != 0)) reader.refuse("it is none");
+  if (reader.is_good() && (memcmp(magic, kIndexMagic, sizeof magic) != 0))
+    reader.refuse("it is not an index");
   if (reader.is_good() && version != kIndexVersion) return nullptr;
   reader.text(of);
   if (reader.is_good() && of != key) return nullptr;
@@ -154,18 +155,18 @@ std::unique_ptr<PageFile> PageIndex::read(const std::string& path, const std::st
   file->own_tables_ = std::make_unique<Tables>();
   file->tables_ = file->own_tables_.get();
   if (reader.is_good() && !read_tables(reader, file->own_tables_.get()))
-    reader.refuse("names and stacks do not fit together");
+    reader.refuse("its names and stacks contradict each other");
   archive_small_tables(reader, file->own_tables_.get());
   archive(reader, *file);
   uint64_t main = 0;
   bool has_levels = false;
   reader.flag(has_levels), reader.number(main);
   const bool is_sound = reader.is_good() && take(file.get());
-  if (reader.is_good() && !is_sound) reader.refuse("it names what it has not");
+  if (reader.is_good() && !is_sound) reader.refuse("it refers to entries that it lacks");
   if (reader.is_good() && has_levels && main < file->devices_.size()) {
     auto levels = std::make_shared<KeyLevels>(*file->devices_[main].table);
     levels->archive(reader);
-    if (reader.is_good() && !levels->read()) reader.refuse("its levels are not of its blocks");
+    if (reader.is_good() && !levels->read()) reader.refuse("its levels do not match its blocks");
     file->first_levels_ = std::move(levels);
   }
   if (reader.end()) return file;

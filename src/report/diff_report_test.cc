@@ -67,7 +67,7 @@ TEST_F(DiffReport, TheAnswerIsInTheFirstFiveLinesOfTheText) {
           "      +80 B        0 B       80 B  new.py:3 \xef\xbf\xbd[2J<b>  (appeared)\n"
           "At the end -720 B: 800 B -> 80 B. Lines: 1 grew, 0 shrank, 1 "
           "appeared, 1 vanished.\n"));
-  EXPECT_THAT(text, HasSubstr("Note: A: 1 free of blocks that were never seen allocated"));
+  EXPECT_THAT(text, HasSubstr("Note: A: 1 free of blocks whose allocation was not recorded"));
   EXPECT_THAT(text, Not(HasSubstr("\x1b")));
 }
 

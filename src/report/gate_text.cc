@@ -78,7 +78,8 @@ std::string verdict_text(const PeakComparison& peak, const GateReport& report) {
       break;
     case PeakVerdict::kShrank:
       text =
-          fmt::format("{} is below the baseline {} by {} ({}): --update --reason \"…\" keeps that",
+          fmt::format("{} is below the baseline {} by {} ({}): --update --reason \"…\" makes it "
+                      "the baseline",
                       now, before, by.substr(1), growth_percent(peak));
       break;
     case PeakVerdict::kNew:

@@ -33,7 +33,7 @@ TEST(TextReport, TheAnswerIsInTheFirstFiveLines) {
   EXPECT_EQ(lines[1], "      700 B  70.0 %  train.py:41 step");
   EXPECT_EQ(lines[2], "      300 B  30.0 %  model.py:7 Model.__init__");
   EXPECT_EQ(lines[3], "Nothing was lost.");
-  EXPECT_THAT(lines[4], HasSubstr("Note: 1 free of blocks that were never seen allocated"));
+  EXPECT_THAT(lines[4], HasSubstr("Note: 1 free of blocks whose allocation was not recorded"));
   EXPECT_THAT(text,
               HasSubstr("process 12 (worker) has no stacks (none: no Python in the process)"));
   EXPECT_THAT(text, HasSubstr("1 of 3 allocations (33.3 %), 200 B in all"));

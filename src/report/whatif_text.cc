@@ -54,7 +54,8 @@ class Text {
         replay.matched == replay.alloc_addresses
             ? "all"
             : format_percent(replay.matched, replay.alloc_addresses),
-        release_name(replay.release), replay.release_was_searched ? " (found by trying)" : ""));
+        release_name(replay.release),
+        replay.release_was_searched ? " (the release that fits best)" : ""));
     if (!study_.settings_known) {
       line("The file does not name the recorded settings: PyTorch's defaults are assumed.");
     }
@@ -69,12 +70,12 @@ class Text {
     }
     const uint64_t recorded = *study_.recorded_peak_reserved_bytes;
     std::string text =
-        fmt::format("Reserved at most: {} in the recorded run", format_bytes(recorded));
+        fmt::format("Peak of reserved bytes: {} in the recorded run", format_bytes(recorded));
     if (again.peak_reserved_bytes == recorded) {
-      line(text + "; the same in the replay from what was live before it.");
+      line(text + ", the same in the replay.");
     } else {
-      line(text + fmt::format(", {} ({}) replayed without those blocks' history: compare "
-                              "with that.",
+      line(text + fmt::format(", {} ({}) in the replay, which does not know what was cached before "
+                              "the trace. Compare the rows with the replay.",
                               format_bytes(again.peak_reserved_bytes),
                               change(again.peak_reserved_bytes, recorded)));
     }

@@ -230,7 +230,7 @@ void add_sums(const Picture& picture, MetricCollector* out) {
          &Sum::reserved_bytes);
   family("gpumemprof_sum_other_processes_bytes", "Device memory in use by other processes.",
          &Sum::others_bytes);
-  family("gpumemprof_sum_no_process_bytes", "Memory of the device no known process.",
+  family("gpumemprof_sum_no_process_bytes", "Device memory in use by no known process.",
          &Sum::of_no_process_bytes);
   family("gpumemprof_sum_process_used_bytes",
          "Device memory in use by the recorded process: its parts and the unexplained rest.",

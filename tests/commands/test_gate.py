@@ -119,12 +119,12 @@ def test_a_baseline_that_is_not_there_asks_for_a_reason(program, tmp_path):
 @pytest.mark.parametrize("options, said", [
     (["--baseline", "memory.json", "--update"], '--update needs --reason "why the new peak is right"'),
     (["--baseline", "memory.json", "--reason", "again"], "memory.json: exists; --update with --reason replaces it"),
-    (["--baseline", "memory.json", "--update", "--reason", "  "], "--reason is empty: say why this much is right"),
+    (["--baseline", "memory.json", "--update", "--reason", "  "], "--reason is empty: say why the peak is right"),
     (["--baseline", "memory.json", "--tolerance", "2"], '--tolerance: "2" is not a tolerance: write 1%, 0.5% or 0'),
     (["--limit", "much"], '--limit: "much" is not a size: write 24GiB, 24GB, 500MiB or bytes'),
-    (["--reason", "none"], "--update and --reason are about a baseline: --baseline FILE"),
+    (["--reason", "none"], "--update and --reason need --baseline FILE"),
     (["--limit", "1GB", "--markdown", "-"], "-: standard output is the program's; name a file"),
-    ([], "nothing to compare with: --baseline FILE or --limit SIZE"),
+    ([], "nothing to compare with: give --baseline FILE or --limit SIZE"),
 ])  # fmt: skip
 def test_a_wrong_request_is_answered_before_the_program_starts(program, kept, options, said):
     before = kept.read_bytes()

@@ -73,7 +73,7 @@ def test_of_two_settings_that_fight_the_worse_one_is_taken_out():
     assert finding["evidence"]["without_max_split_peak_reserved_bytes"] == only["expandable_segments"]
     assert finding["evidence"]["without_expandable_peak_reserved_bytes"] == only["max_split_size_mb"]
     assert finding["bytes"] == expected["peak_reserved"] - min(only.values())
-    assert "take max_split_size_mb out" in finding["fix"]
+    assert "remove max_split_size_mb from" in finding["fix"]
 
 
 def test_a_refusal_with_a_block_that_fits_is_told_once_and_fails_a_build():
@@ -85,7 +85,7 @@ def test_a_refusal_with_a_block_that_fits_is_told_once_and_fails_a_build():
     assert finding["evidence"]["fitting_block_bytes"] >= refused["size"]
     assert [f["kind"] for f in harness.analysis(path)["findings"]].count("out_of_memory") == 0
     done = harness.execute([harness.COMMAND, "analyze", path, "--fail-on", "oom"])
-    assert done.rc == 3 and b"a free block of" in done.stderr
+    assert done.rc == 3 and b"a fitting free block of" in done.stderr
 
 
 @pytest.mark.parametrize("name", ["training_torch26.pickle", "fullstep_ctx256_torch26.pickle", "training_ctx512_torch210.pickle",

@@ -22,6 +22,6 @@ def test_the_device_is_others_and_this_process_and_what_nobody_can_see_is_a_numb
     assert sampled["others_and_unexplained_bytes"] is None
     assert set(sampled["unknown"]) <= {"framework_allocated", "framework.unservable"}
     text = recorded.text()
-    assert "when a sample of it was the highest" in text
+    assert "at the highest sample" in text
     (unexplained,) = [line for line in text.splitlines() if line.strip().startswith("unexplained")]
     assert unexplained.split()[1].startswith("+6.1")

@@ -105,7 +105,7 @@ def test_a_preloaded_allocator_stays_first(tmp_path):
     environment = {**os.environ, "LD_PRELOAD": str(library)}
     assert both(tmp_path, [program], env=environment).stdout == b"1 1\n"
     text = " ".join(harness.execute([harness.COMMAND, "analyze", tmp_path / "r"]).ok().stdout.decode().split())
-    assert "malloc is that of libown.so: its blocks are not recorded, maps (mmap) are." in text
+    assert "malloc comes from libown.so: its blocks are not recorded; maps (mmap) are." in text
 
 
 def names(tmp_path, library, light, said):
@@ -118,14 +118,14 @@ def names(tmp_path, library, light, said):
 
 def test_an_allocator_is_named_where_nothing_of_the_host_is_recorded(tmp_path, light):
     """Its blocks are not, nor its maps: so the note must come with the first tensor."""
-    said = "malloc and mmap are those of libown.so: neither blocks nor maps are recorded."
+    said = "malloc and mmap come from libown.so: blocks and maps are not recorded."
     text = names(tmp_path, allocator_library(tmp_path, "-DWITH_MMAP"), light, said)
     assert "Host blocks and maps below 64 KiB" not in text, "nothing was recorded of either"
 
 
 @pytest.mark.parametrize(("name", "said"), [
-    ("libjemalloc.so.2", "malloc is that of libjemalloc.so.2: its blocks are not recorded, maps (mmap) are."),
-    ("libtcmalloc_minimal.so.4", "malloc and mmap are those of libtcmalloc_minimal.so.4: neither blocks nor maps are recorded."),
+    ("libjemalloc.so.2", "malloc comes from libjemalloc.so.2: its blocks are not recorded; maps (mmap) are."),
+    ("libtcmalloc_minimal.so.4", "malloc and mmap come from libtcmalloc_minimal.so.4: blocks and maps are not recorded."),
 ])
 def test_known_allocators_are_named(tmp_path, light, name, said):
     found = subprocess.run(["ldconfig", "-p"], capture_output=True, text=True, check=True).stdout

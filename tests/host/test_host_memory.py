@@ -247,7 +247,7 @@ def test_who_was_largest_is_told_where_the_kernel_killed(tmp_path, light, limite
     assert evidence["largest_pid"] == meta["pid"]
     # One sample a second, 80 MiB a second.
     assert 256 * MIB - 110 * MIB <= evidence["largest_anonymous_bytes"] <= 256 * MIB
-    assert "most of it anonymous" in found["title"]
+    assert "mostly anonymous memory" in found["title"]
 
 
 def test_a_recorder_that_was_killed_too_is_told_from_its_samples(tmp_path, light, limited):

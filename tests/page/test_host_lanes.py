@@ -30,8 +30,8 @@ def test_classes_and_processes_have_lanes_in_time(record, view):
     document = view(folder).run()["files"][0]["document"]
     charts = {part["title"]: part for section in document["sections"] for part in section["parts"] if part["kind"] == "chart"}
     classes = {line["name"]: line for line in charts["host memory of the run by class"]["lines"]}
-    assert list(classes) == ["anonymous", "pages of files", "shared memory with the pinned"]
-    anonymous, shared = classes["anonymous"], classes["shared memory with the pinned"]
+    assert list(classes) == ["anonymous", "pages of files", "shared memory, pinned included"]
+    anonymous, shared = classes["anonymous"], classes["shared memory, pinned included"]
     # While there are two processes both have the 96 MiB, as shared pages count in each.
     assert max(known(anonymous)) - known(anonymous)[-1] >= 96 * MIB, known(anonymous)
     assert 40 * MIB <= max(known(shared)) - known(shared)[0] <= 48 * MIB

@@ -124,7 +124,7 @@ def test_it_never_denies_growth_that_the_search_for_leaks_has_found():
         if any(leak["type"] == "monotonic_increase" for leak in leaks):
             grown += 1
             assert found.growth_bytes_per_s > 0 and found.reason != "memory is not growing", values
-            kept += found.reason == "the minimum of memory grows, but not the peaks that would reach the limit"
+            kept += found.reason == "the minimum grows, but the peaks do not, so memory does not approach the limit"
     assert grown > 100 and kept > 10, (grown, kept)
 
 

@@ -66,7 +66,7 @@ def test_use_that_repeats_the_allocators_figure_is_no_measurement():
 
 def test_use_that_is_not_known_is_said_to_be_unknown():
     found = gaps(samples(FLAT))
-    assert found == [] and found.unknown == "0 samples know both the device's use and the reserved bytes; 6 it takes"
+    assert found == [] and found.unknown == "0 samples have both the device's use and the reserved bytes; 6 are needed"
 
 
 def test_another_devices_use_is_not_taken_for_a_gap():

@@ -179,7 +179,7 @@ def test_a_peak_above_its_limit_fails_with_number_lines_and_both_figures(ran):
     assert ran.message("test_too_much").splitlines() == [
         "peak 2.31 MB exceeds the limit 2 MB: 1.90 MB at test_suite.py:12 forward",
         "  410 KB at test_suite.py:27 test_too_much",
-        "5.00 MB were live before the test's body, at most 7.31 MB with it",
+        "5.00 MB were live before the test's body, at most 7.31 MB during it",
     ]
     assert ran.properties("test_too_much") == {"peak_cpu_bytes": 2_310_000, "before_cpu_bytes": 5_000_000}
 

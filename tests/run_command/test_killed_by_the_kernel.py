@@ -51,7 +51,7 @@ def test_the_kernels_kill_is_told_and_nothing_is_lost(tmp_path, light, cgroup):
                           capture_output=True, env=env, timeout=300, check=False)  # fmt: skip
     assert done.returncode == -9, done.stderr
     blocks = int(done.stdout.split()[-1])
-    said = f"The kernel's OOM killer ended the program: its cgroup may use {LIMIT >> 20} MiB."
+    said = f"The kernel's OOM killer ended the program: its cgroup's limit is {LIMIT >> 20} MiB."
     assert done.stderr.decode().split("gpumemprof: ", 1)[1].splitlines()[0] == said
     analysis = harness.analysis(recording)
     run = analysis["end"]["runs"][0]

@@ -136,7 +136,7 @@ def attribute_collective_memory(
         most = max(map(len, gaps.values()), default=0)
         return Findings(
             unknown=f"{most} samples of a rank have the device use outside of the allocator; at least "
-            f"{chosen.min_samples_per_rank} it takes"
+            f"{chosen.min_samples_per_rank} are needed"
         )
     marks = _marks(records)
     rises = {rank: _rises(rows, totals.get(rank), chosen) for rank, rows in enough.items()}

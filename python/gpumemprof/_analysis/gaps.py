@@ -82,7 +82,7 @@ def _analyze_device(records: Sequence[dict[str, Any]], sensitivity: float) -> Fi
     known = [r for r in records if r["device_used"] is not None and r["reserved"] is not None]
     if len(known) < LEAST_SAMPLES:
         found.unknown = (
-            f"{len(known)} samples know both the device's use and the reserved bytes; {LEAST_SAMPLES} it takes"
+            f"{len(known)} samples have both the device's use and the reserved bytes; {LEAST_SAMPLES} are needed"
         )
         return found
     # Where every sample says the same as the allocator, the collector had no figure of the device's own.

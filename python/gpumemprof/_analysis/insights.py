@@ -77,7 +77,7 @@ def _facts(measured: Measured) -> list[PerformanceInsight]:
     rises = [(call.peak_over_start_bytes, call) for call in measured.calls if call.peak_over_start_bytes]
     if rises:
         rise, call = max(rises, key=lambda pair: pair[0])
-        text = f"{call.name} needs the most memory: {format_size(rise)} over what was there when it began"
+        text = f"{call.name} needs the most memory: {format_size(rise)} above the level at its start"
         found.append(PerformanceInsight("peak", "Highest rise", text, "medium", 1.0,
                                         {"function": call.name, "peak_over_start_bytes": rise}))  # fmt: skip
     kept: dict[str, int] = {}
@@ -112,4 +112,4 @@ def why_no_correlation(measured: Measured) -> str:
     most = max((f.call_count for f in measured.functions.values()), default=0)
     if most >= LEAST_PAIRS:
         return ""
-    return f"memory against time takes {LEAST_PAIRS} calls of one function; the most called has {most}"
+    return f"comparing memory with time takes {LEAST_PAIRS} calls of one function; the most called one has {most}"

@@ -55,7 +55,7 @@ def _limit(name: str, limit: Any = None, *, device: Any = None, warmups: Any = F
     if others:
         raise WrongMarker(f"{name}: there is no {next(iter(others))}: it takes a size and device=")
     if warmups is not False and name != LEAKS:
-        raise WrongMarker(f"{name}: warmups is of {LEAKS} only")
+        raise WrongMarker(f"{name}: only {LEAKS} takes warmups")
     if isinstance(limit, bool) or not isinstance(limit, (str, int)):
         raise WrongMarker(f'{name} takes one size: @pytest.mark.{name}("2 GB")')
     if device is not None and (not isinstance(device, str) or not re.fullmatch("[a-z0-9]+", device)):
@@ -109,7 +109,7 @@ def _told(what: str, size_bytes: int, limit: Limit, memory: dict[str, Any], line
 def before_text(peak_bytes: int, before_bytes: int, is_decimal: bool) -> str:
     """Both figures: what the body of the test allocated, and what there was before."""
     before, both = format_size(before_bytes, is_decimal), format_size(before_bytes + peak_bytes, is_decimal)
-    return f"{before} were live before the test's body, at most {both} with it"
+    return f"{before} were live before the test's body, at most {both} during it"
 
 
 def place(line: dict[str, Any]) -> str:

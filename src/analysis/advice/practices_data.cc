@@ -87,10 +87,9 @@ void find_whole_data(const PracticeEvidence& evidence, const DeviceAnalysis& dev
   }
   if (bytes == 0 || largest_activation == 0) return;
   candidate.advice.kind = "data_in_memory";
-  candidate.advice.title = "data made at " + practice_line(tables, candidate.advice.stack) +
-                           " is held in memory whole, " + format_bytes(bytes) +
-                           ", for the whole run; the largest activation is " +
-                           format_bytes(largest_activation);
+  candidate.advice.title = "all data made at " + practice_line(tables, candidate.advice.stack) +
+                           " stays in memory for the whole run: " + format_bytes(bytes) +
+                           "; the largest activation is " + format_bytes(largest_activation);
   candidate.advice.fix =
       "Read it in batches from files: OptimizedDataset and create_optimized_dataloader, "
       "torch.load(…, mmap=True) or numpy.memmap";

@@ -129,16 +129,17 @@ const char* category_name(Category category) {
 const char* why_unknown_text(WhyUnknown why) {
   static constexpr const char* kTexts[kWhyUnknown] = {
       "",
-      "made while setting up a module of a model that was never called: a parameter or a buffer",
+      "allocated while setting up a module of a model that was never called: a parameter or a "
+      "buffer",
       "autograd saved it in several steps: a parameter without a name, or data that requires a "
       "gradient",
       "autograd saved it, it requires a gradient and existed before the model ran: a parameter "
       "without a name, data, or a kept result",
-      "made in a model's call and still live after it: a result, a cache or a table",
-      "made in backward, still live, and not a parameter's gradient at the end of the step",
-      "made in an optimizer's step, still live, and not in its state at the end of the step",
-      "made in a model's call and not freed when the recording ended",
-      "made outside of a model, purpose unknown"};
+      "allocated in a model's call and still live after it: a result, a cache or a table",
+      "allocated in backward, still live, and not a parameter's gradient at the end of the step",
+      "allocated in an optimizer's step, still live, and not in its state at the end of the step",
+      "allocated in a model's call and not freed when the recording ended",
+      "allocated outside of a model; purpose unknown"};
   const auto index = static_cast<size_t>(why);
   return kTexts[index < kWhyUnknown ? index : 0];
 }

@@ -56,7 +56,7 @@ std::vector<Finding> checkpoint_staging(const Analysis& analysis, const Tables& 
     if (bytes < kLeastStaged || bytes < peak / 4) continue;
     found.kind = "checkpoint_staging", found.severity = Severity::kWarning;
     found.title = fmt::format(
-        "saving a checkpoint held {} of the peak of {} in copies in host memory",
+        "{} of the peak of {} were copies in host memory for saving a checkpoint",
         format_bytes(bytes), format_bytes(peak));
     found.fix =
         "save in parts or one rank of a node at a time, or have an asynchronous save reuse one "

@@ -47,8 +47,8 @@ const char* largest_class(const HostMoment& moment) {
   const uint64_t anonymous = moment.anonymous.bytes.value_or(0);
   const uint64_t file = moment.file.bytes.value_or(0), shared = moment.shared.bytes.value_or(0);
   if (std::max({anonymous, file, shared}) == 0) return "";
-  if (anonymous >= file && anonymous >= shared) return "anonymous";
-  return shared >= file ? "shared" : "file pages";
+  if (anonymous >= file && anonymous >= shared) return "anonymous memory";
+  return shared >= file ? "shared memory" : "file pages";
 }
 
 /// What of the cgroup the kernel could not drop.
@@ -71,18 +71,20 @@ std::optional<Finding> killed(const HostRun& run, const ProgramEnd& end) {
       is_program ? "the kernel's OOM killer ended the program"
       : is_other ? fmt::format("the kernel's OOM killer ended {} of the cgroup's processes",
                                *end.kernel_kills)
-                 : "the recorder and the program were killed, with the cgroup full at the last sample";
+                 : "the recorder and the program were killed; at the last sample the cgroup was "
+                   "full";
   const auto allowed = end.memory_limit_bytes ? end.memory_limit_bytes : limit;
-  if (allowed) title += fmt::format("; its cgroup may use {}", format_bytes(*allowed));
+  if (allowed) title += fmt::format("; the cgroup's limit is {}", format_bytes(*allowed));
   const HostProcess* largest = largest_at_end(run);
   if (largest) {
     title += fmt::format("; {} was the largest with {}", name_of(*largest),
                          format_bytes(largest->last_resident_bytes));
     if (const std::string of = largest_class(largest->highest); !of.empty())
-      title += ", most of it " + of;
+      title += ", mostly " + of;
   }
   Finding out = of_host("killed_by_the_kernel", Severity::kCritical, std::move(title),
-                        "raise the limit of the container or job, or use less in the largest process");
+                        "raise the limit of the container or job, or use less memory in the "
+                        "largest process");
   if (is_run) out.confidence = 0.8;
   if (allowed) out.evidence.emplace_back("limit_bytes", *allowed);
   if (end.kernel_kills) out.evidence.emplace_back("kills", *end.kernel_kills);
@@ -112,11 +114,11 @@ std::optional<Finding> page_cache(const HostRun& run) {
   if (used < limit - limit / 5 || droppable < used / 2 || *kept > limit / 2) return std::nullopt;
   Finding out = of_host(
       "page_cache_is_not_a_leak", Severity::kInfo,
-      fmt::format("the cgroup was charged {} of {}, but {} of it is page cache, which the kernel "
-                  "drops when memory is wanted: {} cannot be dropped",
+      fmt::format("the cgroup used {} of its limit of {}; {} of that was page cache, which the "
+                  "kernel drops when memory is needed; only {} could not be dropped",
                   format_bytes(used), format_bytes(limit), format_bytes(droppable),
                   format_bytes(*kept)),
-      "watch the working set (used less reclaimable file pages), not the use");
+      "watch the working set (used minus reclaimable file pages) instead of the used memory");
   out.bytes = droppable;
   out.evidence = {{"cgroup_used_bytes", used}, {"limit_bytes", limit},
                   {"reclaimable_bytes", droppable}, {"working_set_bytes", *kept}};
@@ -158,8 +160,8 @@ std::optional<Finding> retention(const HostProcess& process, const SwingSince& s
   if (!at || most < kLeastToTell || most < *at->resident.bytes / 4) return std::nullopt;
   Finding out = of_host(
       "malloc_retention", severity_of(most),
-      fmt::format("glibc's malloc keeps {} of free memory in {}, of {} resident", format_bytes(most),
-                  name_of(process), format_bytes(*at->resident.bytes)),
+      fmt::format("glibc's malloc keeps {} of free memory in {}, which has {} resident",
+                  format_bytes(most), name_of(process), format_bytes(*at->resident.bytes)),
       "call malloc_trim(0) after phases that free much, or set MALLOC_ARENA_MAX=2 and "
       "MALLOC_TRIM_THRESHOLD_=131072");
   out.bytes = most;
@@ -183,9 +185,9 @@ std::optional<Finding> copied_weights(const HostRun& run) {
       first->most_copied_file.empty() ? "a mapped file" : first->most_copied_file;
   Finding out = of_host(
       "weights_copied_privately", Severity::kWarning,
-      fmt::format("{} wrote to {} of pages mapped from {}: they are its own copies now",
+      fmt::format("{} wrote to {} of pages mapped from {} and now has private copies of them",
                   name_of(*first), format_bytes(most), file),
-      "do not write to what is mapped: copy single tensors before changing them, or load weights "
+      "do not change mapped tensors in place: copy a tensor before you change it, or load weights "
       "straight to the device");
   out.bytes = sum;
   out.evidence = {{"copied_file_bytes", sum}, {"processes", processes}};
@@ -200,7 +202,7 @@ std::optional<Finding> compile_workers(const HostRun& run) {
   if (sum.bytes < kLeastToTell) return std::nullopt;
   Finding out = of_host(
       "compile_workers", Severity::kInfo,
-      fmt::format("{} processes that compile for torch.compile had {} resident together{}",
+      fmt::format("{} compile workers of torch.compile had {} resident in total{}",
                   sum.processes, format_bytes(sum.bytes),
                   run.compile_workers_proportional
                       ? fmt::format(", {} with shared pages counted once",
@@ -220,14 +222,17 @@ std::optional<Finding> copy_on_write(const HostRun& run) {
       copies->copied_bytes < copies->shared_at_first_bytes / 10)
     return std::nullopt;
   const HostProcess& parent = run.processes[copies->parent];
+  const bool is_one = copies->workers == 1;
   Finding out = of_host(
       "fork_copy_on_write", severity_of(copies->copied_bytes),
-      fmt::format("{} forked from {} copied {} of the {} shared with it, by writing to them",
-                  copies->workers == 1 ? "a process" : fmt::format("{} processes", copies->workers),
+      fmt::format("{} forked from {} copied {} of the {} shared with the parent, because {} wrote "
+                  "to those pages",
+                  is_one ? "a process" : fmt::format("{} processes", copies->workers),
                   name_of(parent), format_bytes(copies->copied_bytes),
-                  format_bytes(copies->shared_at_first_bytes)),
+                  format_bytes(copies->shared_at_first_bytes), is_one ? "it" : "they"),
       "keep what workers read in arrays, tensors or mapped files instead of many Python objects, "
-      "whose reference counts are writes; or call gc.freeze() before the workers start");
+      "because reading an object writes its reference count; or call gc.freeze() before the "
+      "workers start");
   out.confidence = 0.8;
   out.bytes = copies->copied_bytes;
   out.evidence = {{"copied_bytes", copies->copied_bytes},
@@ -243,15 +248,17 @@ std::optional<Finding> left_in_shm(const ProgramEnd& end) {
   for (const LeftFile& file : end.left_in_shm) bytes += file.bytes, own += file.is_own ? 1 : 0;
   if (end.left_in_shm.empty()) return std::nullopt;
   const LeftFile& largest = *std::ranges::max_element(end.left_in_shm, {}, &LeftFile::bytes);
+  const std::string name = largest.name.empty() ? "(no name)" : largest.name;
   Finding out = of_host(
       "shm_left_behind", own != 0 ? Severity::kWarning : Severity::kInfo,
-      fmt::format("{} made during the run {} in /dev/shm, with {}; the largest is {}",
-                  end.left_in_shm.size() == 1 ? "1 file"
-                                              : fmt::format("{} files", end.left_in_shm.size()),
-                  end.left_in_shm.size() == 1 ? "is left" : "are left", format_bytes(bytes),
-                  largest.name.empty() ? "not named" : largest.name),
-      "remove them where no process uses them; have workers end before they are killed, or unlink "
-      "shared memory in a finally block");
+      end.left_in_shm.size() == 1
+          ? fmt::format("1 file in /dev/shm ({}) was made during the run and not removed: {}",
+                        format_bytes(bytes), name)
+          : fmt::format("{} files in /dev/shm ({}) were made during the run and not removed; the "
+                        "largest is {}",
+                        end.left_in_shm.size(), format_bytes(bytes), name),
+      "remove files that no process uses; let workers end by themselves, or unlink shared memory "
+      "in a finally block");
   out.bytes = bytes;
   out.evidence = {{"left_bytes", bytes}, {"files", end.left_in_shm.size()}, {"own_files", own}};
   if (own == 0) out.confidence = 0.5;

@@ -22,10 +22,10 @@ constexpr size_t kMostWalks = 1'000'000;      // of one file
 constexpr size_t kMostLevels = 4'000'000;     // of one file's processes
 constexpr std::string_view kCompileWorker = "compile_worker/__main__.py";
 constexpr const char* kNotWalked = "the pages were not walked at this sample";
-constexpr const char* kNotTold = "not told at this sample";
+constexpr const char* kNotTold = "not reported at this sample";
 constexpr const char* kNotAsked = "malloc was not asked at this sample";
 constexpr const char* kArenasNotAsked = "Python was not asked at this sample";
-constexpr const char* kNotSaid = "the program did not say";
+constexpr const char* kNotSaid = "the program did not report it";
 
 /// The fields of a process that are sums of bytes.
 constexpr std::pair<const char*, HostTerm HostMoment::*> kTerms[] = {
@@ -331,13 +331,13 @@ HostMoment said_moment(const MemoryAtLook& memory, uint64_t time_ns) {
   said.anonymous = HostTerm::of(memory.anonymous_bytes);
   said.file = said_term(memory.file_bytes, kNotSaid);
   said.shared = said_term(memory.shared_bytes, kNotSaid);
-  constexpr const char* kNoMalloc = "glibc's malloc does not tell (before 2.33)";
+  constexpr const char* kNoMalloc = "glibc's malloc does not report it (before 2.33)";
   said.malloc_live = said_term(memory.malloc_live_bytes, kNoMalloc);
   said.malloc_kept = said_term(memory.malloc_kept_bytes, kNoMalloc);
   const std::string& why = memory.why_no_python_arenas;
   said.python_arenas = said_term(memory.python_arenas_bytes, why.empty() ? kNotSaid : why.c_str());
-  constexpr const char* kNotCounted = "this release of PyTorch does not count it right";
-  constexpr const char* kNoCache = "PyTorch did not say: without CUDA it has no such cache";
+  constexpr const char* kNotCounted = "this release of PyTorch counts it wrongly";
+  constexpr const char* kNoCache = "PyTorch did not report it: without CUDA it has no such cache";
   said.pinned_used = said_term(memory.pinned_used_bytes,
                                memory.pinned_cache_bytes ? kNotCounted : kNoCache);
   said.pinned_cache = said_term(memory.pinned_cache_bytes, kNoCache);

@@ -360,8 +360,8 @@ TEST(HostFindings, TheLargestProcessIsNamedWhereTheKernelKilled) {
   EXPECT_EQ(evidence(*killed, "largest_anonymous_bytes"), 500u);
   EXPECT_EQ(evidence(*killed, "limit_bytes"), 600u);
   EXPECT_EQ(killed->title,
-            "the kernel's OOM killer ended the program; its cgroup may use 600 B; python train.py (pid 8) "
-            "was the largest with 550 B, most of it anonymous");
+            "the kernel's OOM killer ended the program; the cgroup's limit is 600 B; python train.py (pid 8) "
+            "was the largest with 550 B, mostly anonymous memory");
   ends.runs[0].kernel_kills = 0;
   EXPECT_FALSE(finding_of(findings_of({look}, ends), "killed_by_the_kernel"));
 }

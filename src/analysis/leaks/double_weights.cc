@@ -71,17 +71,18 @@ std::optional<Finding> double_weights(const DeviceAnalysis& device) {
   return Finding{
       .kind = "double_weights_in_phase",
       .severity = Severity::kWarning,
-      .title = format_bytes(again) + " of parameters were there a second time at the peak: " +
-               std::to_string(names) + " names had another block of the same size, and " +
-               format_bytes(*left) + " of parameters are left later",
+      .title = "at the peak, " + format_bytes(again) + " of parameters existed a second time: " +
+               std::to_string(names) + (names == 1 ? " parameter" : " parameters") +
+               " had another block of the same size; later " + format_bytes(*left) +
+               " of parameters remain",
       .bytes = again,
       .evidence = {{"second_set_bytes", again},
                    {"left_bytes", *left},
                    {"parameters", names},
                    {"peak_bytes", peak_bytes}},
       .stack = stack,
-      .fix = "copy each new weight into the one that is there, or drop the old model or move it to "
-             "the CPU before the new one is built",
+      .fix = "copy each new weight into the existing one, or drop the old model or move it to the "
+             "CPU before the new one is built",
       .device = device.device};
 }
 

@@ -66,7 +66,7 @@ Finding kept_gradients_finding(const KeptGradients& kept, const Tables& tables) 
           .name = "gradients_kept",
           .title = "gradients made at " + short_line(tables, kept.node) +
                    " stay allocated from step to step (zero_grad(set_to_none=False)): " +
-                   format_bytes(kept.bytes) + " that a forward pass could have",
+                   format_bytes(kept.bytes) + " that a forward pass could use",
           .bytes = kept.bytes,
           .evidence = {{"blocks", kept.blocks}, {"steps", kept.steps}},
           .confidence = 0.9,

@@ -79,7 +79,7 @@ constexpr LeakName kOutputs = {"activations_kept",
 /// The first that holds is the name: what keeps it is surer than what it was made by.
 constexpr Rule kRules[] = {
     {[](const Evidence& e) { return e.grows_one_block && e.sizes_rise; },
-     {kSizesRise, "the program's inputs grow, and its passes with them",
+     {kSizesRise, "the program's inputs grow, and the memory of each pass grows with them",
       "if that is not intended, limit lengths and sizes"}},
     {[](const Evidence& e) { return is_owned_by(e, "exception"); },
      {"exception_traceback", "stored exceptions keep their frames and the frames' tensors",
@@ -92,7 +92,7 @@ constexpr Rule kRules[] = {
     {[](const Evidence& e) { return e.in_optimizer || is_owned_by(e, "optimizer"); },
      {"optimizer_recreated", "a new optimizer allocates its state while the old one is kept",
       "create one optimizer and change its param_groups, or drop every reference to the old one, "
-      "schedulers' included"}},
+      "including those of schedulers"}},
     // A leaked cycle gains a block a step; a block that is replaced was merely unreferenced when it
     // was sampled.
     {[](const Evidence& e) { return is_owned_by(e, "nothing") && !e.grows_one_block; }, kCycle},
@@ -125,7 +125,7 @@ constexpr Rule kRules[] = {
     {[](const Evidence& e) { return e.in_module && e.without_graph; }, kOutputs},
     {[](const Evidence& e) { return e.in_module; }, kActivations},
     {[](const Evidence& e) { return e.holder != nullptr; },
-     {kGrowth, "what it makes is stored and never removed",
+     {kGrowth, "what it allocates is stored and never removed",
       "remove old entries, or cap how many are kept"}},
 };
 

@@ -155,7 +155,7 @@ Loop loop_of(uint64_t count, std::vector<const Beat*> beats, const Tables& table
                return beat->joins || comes_and_goes(*beat->site, beat->count) ||
                       is_pass(*beat->site, tables);
              })) {
-    loop.why_none = "everything that is allocated repeatedly is kept, as when data is loaded";
+    loop.why_none = "all repeated allocations are kept, which is also how loading data looks";
   } else if (is_in_pass) {
     loop.why_none = "the repetition is inside one module call";
   } else if (!code.empty() && is_of_library(tables.strings.get(code.back().file))) {

@@ -9,7 +9,8 @@ std::string victim_text(const OomMessage& message) {
   const ProcessUse& process = message.processes[0];
   std::string text = "It killed process " + std::to_string(process.pid);
   if (!message.operation.empty()) text += " (" + message.operation + ")";
-  return text + ", which held " + format_bytes(process.in_use.bytes) + " of its own (anon-rss).";
+  return text + ", which held " + format_bytes(process.in_use.bytes) +
+         " of anonymous memory (anon-rss).";
 }
 
 }  // namespace

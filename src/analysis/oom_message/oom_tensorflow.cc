@@ -54,7 +54,8 @@ class TensorflowExplainer {
 
   void decide() {
     if (message_.is_no_failure) {
-      because("The caller said that it can do without, and took another, perhaps slower path.");
+      because(
+          "The caller marked this request as optional and used another path, which may be slower.");
       return conclude(OomCause::kCannotTell, "Not a failure: an optional request was refused.");
     }
     if (!is_whole()) return decide_without_state();
@@ -78,9 +79,9 @@ class TensorflowExplainer {
       because("The printed state of the pool is cut off; sums over its chunks would be too small.");
     } else if (message_.is_pool_left_out) {
       because(
-          "Of one text the first " + std::to_string(kMostPlacedPools) +
-          " states of pools are kept, and this message comes after them: give its part of the "
-          "text alone.");
+          "Only the first " + std::to_string(kMostPlacedPools) +
+          " states of pools in a text are kept, and this message comes after them: pass its part "
+          "of the text alone.");
     } else if (message_.framework == "xla") {
       because("XLA does not say what else the device held.");
     } else {
@@ -136,8 +137,8 @@ class TensorflowExplainer {
     if (surely_less(*verdict_.usable_bytes, asked)) {
       verdict_.shortage_bytes = asked - *verdict_.usable_bytes;
       return conclude(OomCause::kWantOfMemory,
-                      "Not enough memory: " + range_text(*verdict_.shortage_bytes) +
-                          " is missing even if every free piece could be used.");
+                      "Not enough memory: even with all free pieces, " +
+                          range_text(*verdict_.shortage_bytes) + " are missing.");
     }
     because("The printed limit is rounded, and the rounding decides.");
     conclude(OomCause::kCannotTell, "The numbers are too close to tell.");
@@ -146,10 +147,10 @@ class TensorflowExplainer {
   void conclude_fragmentation() {
     if (!verdict_.usable_bytes) verdict_.usable_bytes = exactly(picture_.free_bytes);
     because("Together that is " + range_text(*verdict_.usable_bytes) +
-            ", enough; in one piece there is " + format_bytes(picture_.largest_free_bytes) +
-            " at most. The pool consists of " + std::to_string(picture_.regions) +
-            (picture_.regions == 1 ? " region"
-                                   : " regions, and no chunk reaches from one into another") +
+            ", which is enough; the largest free piece is " +
+            format_bytes(picture_.largest_free_bytes) + ". The pool consists of " +
+            std::to_string(picture_.regions) +
+            (picture_.regions == 1 ? " region" : " regions, and no chunk spans two of them") +
             ".");
     conclude(OomCause::kFragmentation, "Fragmentation: enough is free, but not in one piece.");
   }

@@ -126,7 +126,7 @@ class PytorchExplainer {
       verdict_.shortage_bytes = *allocated_ + *requested_ - range_of(*message_.capacity);
       return conclude(
           OomCause::kWantOfMemory,
-          "Not enough memory: " + range_text(*verdict_.shortage_bytes) + " is missing.");
+          "Not enough memory: " + range_text(*verdict_.shortage_bytes) + " are missing.");
     }
     if (!free_) {
       because("The message does not say how much the driver had free.");
@@ -189,12 +189,11 @@ class PytorchExplainer {
             " in PyTorch's segments; requested in one piece: " + message_.requested->text + ".");
     if (surely_less(usable, *requested_)) {
       verdict_.shortage_bytes = *requested_ - usable;
-      const std::string lacks = range_text(*verdict_.shortage_bytes) + " is missing";
+      const std::string lacks =
+          "even with all free pieces, " + range_text(*verdict_.shortage_bytes) + " are missing";
       return limit_binds_
                  ? conclude(OomCause::kOwnLimit, "The process's own limit: " + lacks + " under it.")
-                 : conclude(
-                       OomCause::kWantOfMemory,
-                       "Not enough memory: " + lacks + " even if every free piece could be used.");
+                 : conclude(OomCause::kWantOfMemory, "Not enough memory: " + lacks + ".");
     }
     if (surely_at_least(room, *requested_)) {
       because(

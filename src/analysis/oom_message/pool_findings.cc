@@ -51,8 +51,8 @@ void add_pool(std::shared_ptr<const BfcPool> state, Analysis* analysis) {
     analysis->findings.push_back(
         {.kind = "earlier_peak",
          .severity = Severity::kInfo,
-         .title = "more had been in use before: " + format_bytes(pool.peak_in_use->bytes) +
-                  " since the program began",
+         .title = "the pool's peak since the program began was higher: " +
+                  format_bytes(pool.peak_in_use->bytes),
          .bytes = pool.peak_in_use->bytes - picture.bytes_in_use,
          .evidence = {{"peak_in_use_bytes", pool.peak_in_use->bytes},
                       {"in_use_bytes", picture.bytes_in_use}}});

@@ -47,9 +47,11 @@ void add_nccl_communicators(const Tables& tables, Analysis* analysis) {
     Finding finding{
         .kind = "nccl_communicators",
         .severity = Severity::kInfo,
-        .title = format_bytes(bytes) + " of the " + format_bytes(all) +
-                 " that the driver handed out at the peak are NCCL's, which PyTorch does not count" +
-                 (pinned != 0 ? "; it pinned " + format_bytes(pinned) + " of the host's" : ""),
+        .title = "NCCL held " + format_bytes(bytes) + " of the " + format_bytes(all) +
+                 " that the driver had handed out at the peak; PyTorch does not count NCCL's "
+                 "memory" +
+                 (pinned != 0 ? "; NCCL also pinned " + format_bytes(pinned) + " of host memory"
+                              : ""),
         .bytes = bytes,
         .evidence = {{"nccl_bytes", bytes},
                      {"nccl_at_end_bytes", of_collectives(device.end.libraries)},

@@ -109,7 +109,8 @@ class Finder {
     find_pipeline();
     find_in_common();
     if (job_->parallelism.empty() && job_->why_no_parallelism.empty())
-      job_->why_no_parallelism = "ranks hold different parameters, and no library's code says why";
+      job_->why_no_parallelism =
+          "the ranks hold different parameters, and no library's code tells why";
   }
 
  private:
@@ -160,13 +161,14 @@ class Finder {
       const bool are_apart = sum == partial_.size() && stages.size() > 1;
       if (library.empty() && !(are_apart && are_layers())) return;
       add("pipeline", fmt::format("the ranks hold {} different sets of parameters{}{}", stages.size(),
-                                  are_apart ? ", no parameter of which is in two: " + modules()
+                                  are_apart ? " that share no parameter: " + modules()
                                             : ": " + modules(),
-                                  library.empty() ? "" : "; " + library + " allocated"));
+                                  library.empty() ? "" : "; " + library + " allocated memory"));
       return;
     }
     if (code_[kPipeline] != 0)
-      add("pipeline", named(kPipeline) + " allocated; the stages call their parameters alike");
+      add("pipeline",
+          named(kPipeline) + " allocated memory; the stages use the same parameter names");
   }
 
   /// "layer0.up on rank 0, layer1.up on rank 1, …"
@@ -222,13 +224,14 @@ class Finder {
                                 sizes, named(kTensor)));
     const bool are_copies = are_alike && job_->parallelism.size() == before;
     if (are_copies && code_[kData] != 0)
-      add("data", fmt::format("all ranks hold the same {}, {} each, and {} allocated",
-                              parameters(common_.size()), format_bytes(bytes), named(kData)));
+      add("data",
+          fmt::format("all ranks hold the same {}, {} on each rank, and {} allocated memory",
+                      parameters(common_.size()), format_bytes(bytes), named(kData)));
     find_sharded_optimizer(are_copies);
     if (job_->parallelism.empty())
       job_->why_no_parallelism = fmt::format(
-          "all ranks hold {} by the same names, {}: copies or parts, and no library's code says "
-          "which",
+          "all ranks hold {} with the same names, {}; no library's code tells whether they are "
+          "copies or shards",
           parameters(common_.size()), sizes);
   }
 
@@ -242,7 +245,8 @@ class Finder {
     if (!are_copies || static_cast<size_t>(on_one) != ranks_with.size() || ranks_with.size() < 2)
       return;
     add("sharded optimizer",
-        fmt::format("all ranks hold the same {}, but the optimizer's state of each is on one only",
+        fmt::format("all ranks hold the same {}, but the optimizer state of each parameter is on "
+                    "only one rank",
                     parameters(common_.size())));
   }
 

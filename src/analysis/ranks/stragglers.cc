@@ -28,8 +28,8 @@ void by_collectives(const JobSums& sums, JobRanks* job) {
     if (2 * late.last < sums.collectives || waited < kLeastWaitNs || waited < kLeastShare * span)
       continue;
     job->stragglers.push_back(
-        {rank, fmt::format("it came last to {} of {} collectives, and the others waited {} for it, "
-                           "{:.1f} % of the time",
+        {rank, fmt::format("it was the last to enter {} of {} collectives; the other ranks waited "
+                           "{} for it, {:.1f} % of the time",
                            late.last, sums.collectives, format_duration(waited_ns),
                            100 * waited / span)});
   }
@@ -64,7 +64,7 @@ void by_lags(JobRanks* job) {
     if (lag < kLeastNs || lag < kLeastShare * static_cast<double>(*rank.step_ns)) continue;
     job->stragglers.push_back(
         {rank.rank,
-         fmt::format("it ends a step {} after the median rank; a step takes it {}",
+         fmt::format("it ends a step {} after the median rank; its steps take {}",
                      format_duration(static_cast<uint64_t>(*rank.lag_ns)),
                      format_duration(*rank.step_ns))});
   }
@@ -88,7 +88,7 @@ void find_stragglers(const Analysis& analysis, const Tables& tables, const JobSu
     by_lags(job);
   } else {
     job->why_no_stragglers = fmt::format(
-        "{} collectives and no steps of all ranks were recorded", sums.collectives);
+        "too few collectives ({}) and no steps of all ranks were recorded", sums.collectives);
   }
 }
 

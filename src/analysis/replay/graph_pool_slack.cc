@@ -76,15 +76,15 @@ std::optional<Finding> find_graph_pool_slack(const AllocatorTrace& trace, const 
       .severity = Severity::kInfo,
       .title = format_bytes(slack.free_bytes) + " of the " + format_bytes(slack.pools_bytes) +
                " in private pools (CUDA graphs, MemPools) are free at the " +
-               (is_of_end ? "end" : "peak") + ", and nothing outside their pool can use them",
+               (is_of_end ? "end" : "peak") + ", but only their own pools can use them",
       .bytes = slack.free_bytes,
       .evidence = {{"free_in_pools_bytes", slack.free_bytes},
                    {"pools_bytes", slack.pools_bytes},
                    {"pools", slack.pools},
                    {"reserved_bytes", slack.reserved_bytes}},
       .stack = slack.stack,
-      .fix = "capture less in the graph, or reset it when it has done its work: it writes to these "
-             "blocks at every replay"};
+      .fix = "capture less in the graph, or reset the graph when it is no longer needed: each "
+             "replay writes to these blocks"};
   if (slack.pools < 2 || !device.is_consistent || !device.has_history) return finding;
   const ChangeSimulated one =
       simulate_change(trace, start, in_one_pool(trace, start), settings, device);

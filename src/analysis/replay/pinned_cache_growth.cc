@@ -14,10 +14,10 @@ std::optional<Finding> find_pinned_cache_growth(const PinnedUse& use) {
   return Finding{
       .kind = "pinned_cache_growth",
       .severity = Severity::kWarning,
-      .title = format_bytes(use.taken_bytes) + " of pinned host memory are kept, of which at most " +
-               format_bytes(use.peak_used_bytes) + " were in use at one time: " +
-               format_bytes(use.late_bytes) +
-               " were added in the second half of the trace for other sizes, and nothing went back",
+      .title = "PyTorch keeps " + format_bytes(use.taken_bytes) +
+               " of pinned host memory, of which at most " + format_bytes(use.peak_used_bytes) +
+               " were in use at a time; " + format_bytes(use.late_bytes) +
+               " were added in the second half of the trace, and none was returned",
       .bytes = idle,
       .evidence = {{"taken_bytes", use.taken_bytes},
                    {"peak_used_bytes", use.peak_used_bytes},

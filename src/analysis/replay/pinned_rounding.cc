@@ -10,16 +10,16 @@ std::optional<Finding> find_pinned_rounding(const PinnedUse& use) {
   return Finding{
       .kind = "pinned_rounding",
       .severity = Severity::kWarning,
-      .title = format_bytes(use.peak_used_bytes) + " of pinned host memory were in use for " +
+      .title = "pinned host buffers took " + format_bytes(use.peak_used_bytes) + " for " +
                format_bytes(use.requested_at_peak_bytes) +
-               " that were asked for: each buffer is rounded to a power of two",
+               " requested: each size is rounded up to a power of two",
       .bytes = rounding,
       .evidence = {{"requested_bytes", use.requested_at_peak_bytes},
                    {"used_bytes", use.peak_used_bytes},
                    {"buffers", use.blocks_at_peak}},
       .stack = use.rounded_stack,
       .fix = "set PYTORCH_ALLOC_CONF=pinned_max_round_threshold_mb:1 (PyTorch 2.13 or newer), or "
-             "pin one buffer of a power of two and cut it into views"};
+             "pin one buffer whose size is a power of two, and use views of it"};
 }
 
 }  // namespace gpumemprof

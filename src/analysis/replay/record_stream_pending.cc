@@ -62,9 +62,9 @@ std::optional<Finding> find_record_stream_pending(const AllocatorTrace& trace,
   Finding finding{
       .kind = "record_stream_pending",
       .severity = Severity::kWarning,
-      .title = format_bytes(waiting.bytes) +
-               " at the peak were freed by the program and waited for another stream "
-               "(record_stream): without them it would be " +
+      .title = "at the peak, " + format_bytes(waiting.bytes) +
+               " in freed blocks still waited for another stream (record_stream); without them the "
+               "peak would be " +
                format_bytes(without) + " instead of " + format_bytes(with),
       .bytes = more,
       .evidence = {{"pending_bytes", waiting.bytes},
@@ -72,8 +72,8 @@ std::optional<Finding> find_record_stream_pending(const AllocatorTrace& trace,
                    {"peak_active_bytes", with},
                    {"peak_without_pending_bytes", without}},
       .stack = waiting.stack,
-      .fix = "instead of record_stream(), keep the tensor until its own stream has waited for the "
-             "other one (stream.wait_stream(other)), then drop it"};
+      .fix = "instead of record_stream(), keep a reference to the tensor until its stream has "
+             "waited for the other stream (stream.wait_stream(other)), then drop it"};
   const ChangeSimulated change =
       simulate_change(trace, start, without_waiting(trace, start), settings, device);
   if (change.is_known) {
@@ -83,7 +83,7 @@ std::optional<Finding> find_record_stream_pending(const AllocatorTrace& trace,
   }
   finding.is_fix_simulated = change.saved_bytes() != 0 || change.avoids_all_refusals();
   if (change.avoids_all_refusals()) {
-    finding.fix += ": in the simulation nothing is refused then";
+    finding.fix += ": in the simulation no request is refused";
   } else if (change.saved_bytes() != 0) {
     finding.fix += ": in the simulation " + format_bytes(change.changed.peak_reserved_bytes) +
                    " are reserved at most instead of " +

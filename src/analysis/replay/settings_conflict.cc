@@ -53,7 +53,7 @@ std::optional<Finding> find_settings_conflict(const AllocatorTrace& trace, const
                    {"peak_reserved_bytes", before},
                    {"without_max_split_peak_reserved_bytes", unsplit.result.peak_reserved_bytes},
                    {"without_expandable_peak_reserved_bytes", fixed.result.peak_reserved_bytes}},
-      .fix = std::string("take ") + best.text + " out of PYTORCH_ALLOC_CONF",
+      .fix = std::string("remove ") + best.text + " from PYTORCH_ALLOC_CONF",
       .is_fix_simulated = true};
 }
 

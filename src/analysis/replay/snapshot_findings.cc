@@ -22,12 +22,11 @@ std::string oom_fix(const OomExplanation& oom) {
            format_bytes(trial->peak_reserved_bytes) + " reserved at most";
   }
   if (!oom.is_reproduced || !oom.more_bytes_needed) return "";
-  return "no allocator setting would have helped (" + std::to_string(oom.trials.size()) +
-         " simulated); " +
+  return "no allocator setting helps (" + std::to_string(oom.trials.size()) + " simulated); " +
          (oom.room.is_own_limit()
-              ? "a limit higher by " + format_bytes(*oom.more_bytes_needed)
-              : format_bytes(*oom.more_bytes_needed) + " more of device memory") +
-         " would have";
+              ? "raising the limit by " + format_bytes(*oom.more_bytes_needed)
+              : format_bytes(*oom.more_bytes_needed) + " more device memory") +
+         " would";
 }
 
 Finding oom_finding(const OomExplanation& oom, bool is_consistent) {
@@ -45,13 +44,13 @@ Finding oom_finding(const OomExplanation& oom, bool is_consistent) {
   if (!is_consistent) return finding;
   switch (oom.cause) {
     case RefusalCause::kFragmentation:
-      finding.title += ": enough was free in all, but in pieces";
+      finding.title += ": enough was free in total, but not in one piece";
       break;
     case RefusalCause::kWantOfMemory:
       finding.title += ": more than all free memory";
       break;
     case RefusalCause::kLimit:
-      finding.title += is_limited ? ": more than all that was free below it"
+      finding.title += is_limited ? ": more than all free memory below the limit"
                                   : ": the device had enough, but the process's own limit refused it";
   }
   finding.evidence.insert(finding.evidence.end(),
@@ -62,14 +61,14 @@ Finding oom_finding(const OomExplanation& oom, bool is_consistent) {
                            {"largest_free_block_bytes", oom.obstacle.largest_usable_bytes}});
   if (oom.fitting_bytes != 0) {
     finding.kind = "refused_though_it_fits";
-    finding.title = format_bytes(oom.asked_bytes) + " were refused with a free block of " +
+    finding.title = "a request of " + format_bytes(oom.asked_bytes) +
+                    " was refused although the cache had a fitting free block of " +
                     format_bytes(oom.fitting_bytes) +
-                    " in the cache that fits: PyTorch had waited for other streams and did not "
-                    "look through its cache again";
+                    ": PyTorch waited for other streams and did not search its cache again";
     finding.evidence.push_back({"fitting_block_bytes", oom.fitting_bytes});
     finding.fix =
-        "catch the error and ask once more, or let no block of this stream wait for others "
-        "(record_stream): in the replay the second try is served";
+        "catch the error and retry, or do not let blocks of this stream wait for others "
+        "(record_stream): in the replay the retry succeeds";
     finding.is_fix_simulated = true;
     return finding;
   }
@@ -156,7 +155,7 @@ void add_peak(const SnapshotDevice& device, std::vector<Finding>* findings) {
     findings->push_back(
         {.kind = "rounding",
          .severity = Severity::kInfo,
-         .title = format_bytes(rounding) + " of the live blocks at the peak are rounding",
+         .title = "rounding adds " + format_bytes(rounding) + " to the live blocks at the peak",
          .bytes = rounding,
          .evidence = {{"requested_bytes", figures.requested_bytes},
                       {"active_bytes", figures.active_bytes}}});
@@ -171,8 +170,8 @@ void add_variable_shapes(const SnapshotDevice& device, std::vector<Finding>* fin
   Finding finding{.kind = "fragmentation",
                   .severity = Severity::kWarning,
                   .name = "variable_shapes",
-                  .title = format_bytes(shapes.forced_bytes) +
-                           " of segments were added in the second half of the trace for new sizes, "
+                  .title = "the allocator added " + format_bytes(shapes.forced_bytes) +
+                           " of segments in the second half of the trace for new sizes, "
                            "although as much was free in pieces of other sizes",
                   .bytes = helps ? recorded - *expandable : shapes.forced_bytes,
                   .evidence = {{"forced_bytes", shapes.forced_bytes},
@@ -197,9 +196,9 @@ void add_idle_cache(const SnapshotDevice& device, std::vector<Finding>* findings
       {.kind = "cache_slack",
        .severity = Severity::kWarning,
        .name = "cache_not_returned",
-       .title = format_bytes(cache.bytes) + " of wholly free segments were kept from event " +
-                std::to_string(cache.first_event) + " to the end, and none of the " +
-                std::to_string(cache.alloc_events) + " allocations after it needed them",
+       .title = format_bytes(cache.bytes) + " in wholly free segments stayed reserved from event " +
+                std::to_string(cache.first_event) + " to the end; none of the " +
+                std::to_string(cache.alloc_events) + " later allocations needed them",
        .bytes = cache.bytes,
        .evidence = {{"idle_bytes", cache.bytes},
                     {"first_event", cache.first_event},

@@ -48,9 +48,10 @@ std::optional<Finding> StrandedCache::find(const RecordedSettings& settings,
   Finding finding{
       .kind = "stranded_stream_cache",
       .severity = Severity::kWarning,
-      .title = format_bytes(most_) + " lay free in the cache of other streams when " +
-               format_bytes(needed_) + (of.action == Action::kOom ? " were refused" : " needed new memory") +
-               " on stream " + std::to_string(trace_->streams[of.stream]),
+      .title = format_bytes(most_) + " were free in other streams' caches when a request of " +
+               format_bytes(needed_) + " on stream " +
+               std::to_string(trace_->streams[of.stream]) +
+               (of.action == Action::kOom ? " was refused" : " reserved new memory"),
       .bytes = one.saved_bytes() != 0 ? one.saved_bytes() : most_,
       .evidence = {{"event_index", event_},
                    {"stranded_bytes", most_},
@@ -60,11 +61,12 @@ std::optional<Finding> StrandedCache::find(const RecordedSettings& settings,
                    {"one_stream_peak_reserved_bytes", one.changed.peak_reserved_bytes}},
       .stack = of.stack,
       .fix = "allocate on one stream and let the others only compute, or call "
-             "torch.cuda.empty_cache() when a stream's work is done: in the simulation one stream " +
+             "torch.cuda.empty_cache() when a stream's work is done: in the simulation with one "
+             "stream, " +
              (one.avoids_all_refusals()
-                  ? std::string("is refused nothing")
-                  : "reserves " + format_bytes(one.changed.peak_reserved_bytes) +
-                        " at most instead of " + format_bytes(before)),
+                  ? std::string("no request is refused")
+                  : format_bytes(one.changed.peak_reserved_bytes) +
+                        " are reserved at most instead of " + format_bytes(before)),
       .is_fix_simulated = true};
   return finding;
 }

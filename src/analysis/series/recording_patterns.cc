@@ -267,7 +267,7 @@ class Patterns {
       }
       // A spike is an exception: of no rule without steps, and none where it comes regularly.
       const bool is_regular = add_period(at, &figures, &where);
-      if (is_regular) why_no_spike_ = "spikes are regular, as the program's own work is";
+      if (is_regular) why_no_spike_ = "the spikes are regular, like the program's own work";
       if (!levels_.are_steps) {
         why_no_spike_ = "without steps a spike cannot be told from normal work";
       }
@@ -375,7 +375,7 @@ void fold_workers(const Tables& tables, std::vector<Finding>* found) {
   for (auto& [key, told] : largest) {
     if (told.second > 1)
       told.first->title += "; " + std::to_string(told.second - 1) + " more process" +
-                           (told.second == 2 ? " does" : "es do") + " the like";
+                           (told.second == 2 ? " shows" : "es show") + " the same pattern";
   }
   std::erase_if(*found, [&](const Finding& one) {
     const auto key = alike(one);

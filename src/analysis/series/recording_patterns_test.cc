@@ -102,7 +102,7 @@ TEST(RecordingPatterns, WhatComesRegularlyIsNoSpikeToBeScored) {
   EXPECT_EQ(found(analysis, "spike")->severity, Severity::kInfo);
   const auto part = std::ranges::find(analysis.score.parts, "spikes", &ScorePart::name);
   EXPECT_FALSE(part->value);
-  EXPECT_EQ(part->reason, "spikes are regular, as the program's own work is");
+  EXPECT_EQ(part->reason, "the spikes are regular, like the program's own work");
   EXPECT_EQ(analysis.score.value, 10.0);
 }
 
@@ -135,7 +135,8 @@ TEST(RecordingPatterns, WhatWorkersDoAlikeIsToldOnce) {
   }
   add_patterns(tables, std::nullopt, &analysis);
   EXPECT_EQ(std::ranges::count(analysis.findings, "spike", &Finding::kind), 1);
-  EXPECT_TRUE(found(analysis, "spike")->title.ends_with("; 2 more processes do the like"));
+  EXPECT_TRUE(
+      found(analysis, "spike")->title.ends_with("; 2 more processes show the same pattern"));
   for (const DeviceAnalysis& each : analysis.devices)
     EXPECT_EQ(std::ranges::count(each.patterns, "spike", &SeriesPattern::pattern_type), 1);
 }

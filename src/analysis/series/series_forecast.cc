@@ -55,7 +55,7 @@ void tell_no_growth(std::span<const double> times_s, std::span<const double> byt
   out->reason = "memory is not growing";
   if (slope <= 0) out->bytes_per_second = slope;
   if (const auto growth = find_growth(prepared(times_s, bytes, {}))) {
-    out->reason = "the minimum of memory grows, but not the peaks that would reach the limit";
+    out->reason = "the minimum grows, but the peaks do not, so memory does not approach the limit";
     out->bytes_per_second = growth->bytes_per_second;
   }
 }

@@ -14,8 +14,7 @@ std::string saving_words(const Advice& one) {
   if (one.basis == SavingBasis::kAtStake)
     text = "Upper bound; not simulated";
   else if (one.makes_fit)
-    text = fmt::format("Makes it fit: with this the refused {} are served, simulated on the "
-                       "recorded trace",
+    text = fmt::format("Makes the refused request of {} fit, simulated on the recorded trace",
                        format_bytes(one.bytes));
   else if (was_measured_for_nothing(one))
     text = fmt::format("Saves nothing: the peak was {}, and {} in a run with the change", peak,
@@ -46,7 +45,7 @@ bool was_measured_for_nothing(const Advice& one) {
 Section advice_section(const AdviceReport& report) {
   Section out{"What to change"};
   if (!report.not_looked_because.empty())
-    out.add(Sentence{"Not looked for: " + report.not_looked_because + "."});
+    out.add(Sentence{"Not computed: " + report.not_looked_because + "."});
   List list{.label_width = 9};
   for (const Advice& one : report.advice) {
     Item item{.label = format_bytes(one.bytes),

@@ -33,7 +33,7 @@ TEST(AdviceSection, NothingToSayIsNoSection) {
   EXPECT_TRUE(advice_section({.applies = true}).parts.empty());
   EXPECT_TRUE(advice_section({.unknown = {{"all", "nothing of it"}}}).parts.empty());
   EXPECT_NE(advice_text_of({.not_looked_because = "only when asked"})
-                .find("Not looked for: only when asked."),
+                .find("Not computed: only when asked."),
             std::string::npos);
 }
 

@@ -71,7 +71,7 @@ Section device_section(const Subject& subject, const DriverDevice& device) {
   Section out{fmt::format("{}: {} {}, {}, {}", device.type == 12 ? "Level Zero" : "The CUDA driver",
                           driver_device_name(device),
                           &moment == &device.peak ? "at the driver's peak"
-                          : moment.truth          ? "when a sample of it was the highest"
+                          : moment.truth          ? "at the highest sample"
                                                   : "at the last sample",
                           moment_text(subject.analysis, moment.time_ns),
                           process_label(process_at(subject.tables, device.process), 32))};

@@ -47,23 +47,25 @@ std::string others_killed(const ProgramEnd& run) {
                      run.kills_are_of_cgroup ? "of its cgroup" : "on this machine");
 }
 
-/// " 154 MiB would have fitted: …", of the host's memory; empty where what there was would have
-/// been enough, or is not known.
+/// " A request of at most 154 MiB would have fitted: …", of the host's memory; empty where what
+/// there was would have been enough, or is not known.
 std::string what_fitted(const RefusedRequest& refused) {
   if (refused.device != "cpu" || !refused.requested) return "";
   const auto &limit = refused.address_space_limit_bytes, &mapped = refused.address_space_bytes;
   constexpr uint64_t kNear = 4;  // times what was asked for
   const uint64_t wanted = refused.requested->least_bytes;
   if (limit && mapped && *mapped <= *limit && *limit - *mapped < wanted)
-    return fmt::format(" {} would have fitted: the process had mapped {} of {} (ulimit -v).",
-                       format_bytes(*limit - *mapped), format_bytes(*mapped), format_bytes(*limit));
+    return fmt::format(
+        " A request of at most {} would have fitted: the process had mapped {} of {} (ulimit -v).",
+        format_bytes(*limit - *mapped), format_bytes(*mapped), format_bytes(*limit));
   // The failed call's memory is released by then.
   if (limit && mapped && *mapped <= *limit && *limit - *mapped < kNear * wanted)
     return fmt::format(" The process may map {} (ulimit -v); {} were mapped just after.",
                        format_bytes(*limit), format_bytes(*mapped));
   if (refused.host_free_bytes && *refused.host_free_bytes < wanted)
-    return fmt::format(" At most {} would have fitted: the host had no more free memory.",
-                       format_bytes(*refused.host_free_bytes));
+    return fmt::format(
+        " A request of at most {} would have fitted: the host had no more free memory.",
+        format_bytes(*refused.host_free_bytes));
   return "";
 }
 
@@ -204,7 +206,7 @@ std::vector<Sentence> end_sentences(const ProgramEnds& ends, const Analysis* ana
     std::string line;
     if (was_killed_by_the_kernel(run)) {
       line = "The kernel's OOM killer ended the program";
-      line += run.memory_limit_bytes ? fmt::format(": its cgroup may use {}.",
+      line += run.memory_limit_bytes ? fmt::format(": its cgroup's limit is {}.",
                                                    format_bytes(*run.memory_limit_bytes))
                                      : ": the host ran out of memory.";
     } else if (!run.signal.empty()) {

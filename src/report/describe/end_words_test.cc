@@ -37,7 +37,7 @@ TEST(EndWords, TheKernelsKillNamesTheCgroupsLimitOrTheHost) {
   ends.runs[0].memory_limit_bytes = 700 * kMiB;
   EXPECT_EQ(texts_of(ends),
             std::vector<std::string>{
-                "The kernel's OOM killer ended the program: its cgroup may use 700 MiB."});
+                "The kernel's OOM killer ended the program: its cgroup's limit is 700 MiB."});
 }
 
 TEST(EndWords, ALimitThatIsNearIsToldAndOneThatIsFarIsNot) {
@@ -56,8 +56,8 @@ TEST(EndWords, WhatTheHostHadFreeWouldHaveFitted) {
   RefusedRequest one = refused_on_cpu(256 * kMiB);
   one.host_free_bytes = 64 * kMiB;
   EXPECT_EQ(refusal_sentence(one, nullptr, ""),
-            "Out of memory: 256 MiB were refused, with 10.0 MiB live on cpu just after it. At most 64.0 MiB "
-            "would have fitted: the host had no more free memory.");
+            "Out of memory: 256 MiB were refused, with 10.0 MiB live on cpu just after it. A request of "
+            "at most 64.0 MiB would have fitted: the host had no more free memory.");
 }
 
 TEST(EndWords, WhatWasLiveIsThatOfTheEventElseOfTheMessageElseOfLater) {

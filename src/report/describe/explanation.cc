@@ -237,7 +237,7 @@ class Paragraph {
     }
     say(device_.snapshot && !device_.snapshot->is_recorded
             ? "Next: gpumemprof whatif --sweep tries other allocator settings."
-            : "Next: gpumemprof advise looks for what would lower it.");
+            : "Next: gpumemprof advise looks for changes that lower it.");
   }
 
   /// Where the line with most data holds more than the step freed, a batch is not what to change.

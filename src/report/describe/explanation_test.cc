@@ -18,7 +18,7 @@ TEST(Explanation, WithoutCategoriesAndStepsItSaysWhatThereIs) {
             "1000 B in 3 blocks were live on cpu at the peak, 2.500 s after the start; their types "
             "are unknown, because the recording has no modules, phases or tensor roles. "
             "train.py:41 step allocated most: 700 B (70.0 %). "
-            "Next: gpumemprof advise looks for what would lower it.");
+            "Next: gpumemprof advise looks for changes that lower it.");
 }
 
 /// A parameter of 3 KiB, in the second step an activation of 1 KiB that the step frees again.
@@ -98,7 +98,8 @@ TEST(Explanation, ASmallerBatchIsNoAdviceWhereAStepFreesOtherMemory) {
   other.mutable_tables() = source.mutable_tables();
   const Analysis analysis = *analyze_source(other, {});
   const PeakExplanation why = explain_peak(analysis, other.tables(), analysis.devices[0], "");
-  EXPECT_THAT(why.text, testing::EndsWith(" Next: gpumemprof advise looks for what would lower it."));
+  EXPECT_THAT(why.text,
+              testing::EndsWith(" Next: gpumemprof advise looks for changes that lower it."));
 }
 
 TEST(Explanation, ASequentialsLayerIsCalledAModule) {
@@ -113,7 +114,7 @@ TEST(Explanation, ASmallerBatchIsNoAdviceForTheOptimizersStep) {
   const Analysis analysis = *analyze_source(source, {});
   const std::string text = explain_peak(analysis, source.tables(), analysis.devices[0], "").text;
   EXPECT_THAT(text, testing::HasSubstr(", in the optimizer's step: "));
-  EXPECT_THAT(text, testing::EndsWith(" Next: gpumemprof advise looks for what would lower it."));
+  EXPECT_THAT(text, testing::EndsWith(" Next: gpumemprof advise looks for changes that lower it."));
 }
 
 TEST(Explanation, OfALeakThatMattersItsFixIsNext) {

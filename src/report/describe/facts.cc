@@ -144,10 +144,11 @@ static std::vector<std::string> host_block_sentences(const Tables& tables) {
     const size_t at = has_maps ? kUnseenMalloc.size() : kUnseenMallocAndMaps.size();
     const std::string library = printable(device.name.substr(at));
     std::string text =
-        has_maps ? fmt::format("malloc is that of {}: its blocks are not recorded, maps (mmap) are.",
-                               library)
-                 : fmt::format("malloc and mmap are those of {}: neither blocks nor maps are recorded.",
-                               library);
+        has_maps
+            ? fmt::format("malloc comes from {}: its blocks are not recorded; maps (mmap) are.",
+                          library)
+            : fmt::format("malloc and mmap come from {}: blocks and maps are not recorded.",
+                          library);
     if (std::ranges::find(out, text) == out.end()) out.push_back(std::move(text));
   }
   const auto has_blocks = [](const Device& device) {
@@ -156,7 +157,7 @@ static std::vector<std::string> host_block_sentences(const Tables& tables) {
   if (std::ranges::any_of(tables.devices, has_blocks)) {
     out.push_back(
         "Host blocks and maps below 64 KiB are not recorded, and their sum is unknown. Maps count "
-        "as addresses: what of them is resident is not known.");
+        "with their full size; how much of them is resident is unknown.");
   }
   return out;
 }
@@ -186,13 +187,14 @@ std::vector<std::string> caveats(const Analysis& analysis, const Tables& tables,
   }
   if (unmatched != 0) {
     out.push_back(
-        fmt::format("{} of blocks that were never seen allocated (older than the recording, or "
-                    "inherited by fork): they are not part of any figure.",
+        fmt::format("{} of blocks whose allocation was not recorded (older than the recording, or "
+                    "inherited by fork): no figure includes them.",
                     format_plural(unmatched, "free")));
   }
   if (repeated != 0) {
-    out.push_back(fmt::format("{} at an address that was still live: the frees were missed.",
-                              format_plural(repeated, "allocation")));
+    out.push_back(
+        fmt::format("{} at the address of a live block: that block's free was not recorded.",
+                    format_plural(repeated, "allocation")));
   }
   for (const Process& process : tables.processes) {
     if (!process.stacks.starts_with("none")) continue;

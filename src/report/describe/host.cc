@@ -48,7 +48,7 @@ void add_pages(const HostMoment& moment, Table* table) {
   add(host_row(1, "files", moment.proportional_file));
   add(host_row(1, "shared memory", moment.proportional_shared));
   if (moment.copied_file.bytes.value_or(0) != 0)
-    add(host_row(0, "own copies of pages of files", moment.copied_file,
+    add(host_row(0, "private copies of file pages", moment.copied_file,
                  printable(moment.most_copied_file)));
 }
 
@@ -72,7 +72,7 @@ Table sum_table(const HostMoment& moment) {
   }
   if (moment.swapped.bytes.value_or(0) != 0) add(host_row(0, "in swap", moment.swapped));
   if (moment.registered.bytes.value_or(0) != 0)
-    add(host_row(0, "its own pages that the driver pinned", moment.registered));
+    add(host_row(0, "own pages pinned by the driver", moment.registered));
   if (moment.proportional.bytes) add_pages(moment, &table);
   return table;
 }
@@ -109,7 +109,7 @@ Table cgroup_table(const CgroupMoment& moment) {
   add(std::move(file));
   add(host_row(1, "shared memory and /dev/shm", moment.shared));
   add(host_row(1, "kernel", moment.kernel));
-  add(rest_row(rest_of(moment), "not yet in a class", "a class of it is"));
+  add(rest_row(rest_of(moment), "not yet in a class", "a class is unknown"));
   if (moment.swapped.bytes.value_or(0) != 0) add(host_row(0, "in swap", moment.swapped));
   return table;
 }
@@ -153,7 +153,7 @@ void add_host_charts(const Subject& subject, const HostRun& run, Section* out) {
     classes.lines.push_back(level_line(subject.analysis, run, name, term));
   };
   add("anonymous", &HostLevel::anonymous), add("pages of files", &HostLevel::file);
-  add("shared memory with the pinned", &HostLevel::shared);
+  add("shared memory, pinned included", &HostLevel::shared);
   if (std::ranges::any_of(run.levels, [](const HostLevel& one) { return one.pinned.value_or(0) != 0; }))
     add("pinned by the GPU's driver", &HostLevel::pinned);
   out->add(std::move(classes));
@@ -174,7 +174,7 @@ Section run_section(const Subject& subject, const HostRun& run) {
   Section out{"Host memory"};
   if (run.highest_resident) {
     std::string text = fmt::format(
-        "{} of the run had {} resident at most, shared pages counted in each",
+        "{} of the run had {} resident at most, with shared pages counted in each of them",
         format_plural(run.highest_resident->processes, "process"),
         format_bytes(run.highest_resident->bytes));
     if (run.highest_proportional)
@@ -186,11 +186,12 @@ Section run_section(const Subject& subject, const HostRun& run) {
   add_host_charts(subject, run, &out);
   for (size_t i = 0; i < std::min(kMostSums, run.processes.size()); ++i) {
     const HostProcess& process = run.processes[i];
-    out.add(Sentence{fmt::format("{}, when most was resident, {}:", printable(name_of(process)),
+    out.add(Sentence{fmt::format("{}, when its resident memory was highest, {}:",
+                                 printable(name_of(process)),
                                  moment_text(subject.analysis, process.highest.time_ns))});
     out.add(sum_table(process.highest));
     if (!process.highest.proportional.bytes && process.walked) {
-      out.add(Sentence{fmt::format("By a walk through its pages, {}:",
+      out.add(Sentence{fmt::format("By a walk through its page tables, {}:",
                                    moment_text(subject.analysis, process.walked->time_ns))});
       Table pages = host_table();
       add_pages(*process.walked, &pages);
@@ -201,7 +202,7 @@ Section run_section(const Subject& subject, const HostRun& run) {
         *std::ranges::max_element(process.asked, {}, [](const HostMoment& one) {
           return one.malloc_kept.bytes.value_or(0);
         });
-    out.add(Sentence{fmt::format("What glibc's malloc and Python said, {}:",
+    out.add(Sentence{fmt::format("As glibc's malloc and Python reported, {}:",
                                  moment_text(subject.analysis, said.time_ns))});
     out.add(asked_table(said));
   }
@@ -220,12 +221,12 @@ Section run_section(const Subject& subject, const HostRun& run) {
   if (!others.items.empty()) out.add(std::move(others));
   // Without a limit it may be that of the whole machine.
   if (run.cgroup_highest && run.cgroup_highest->limit.bytes) {
-    out.add(Sentence{fmt::format("The cgroup, when most was charged to it, {}:",
+    out.add(Sentence{fmt::format("The cgroup, when its use was highest, {}:",
                                  moment_text(subject.analysis, run.cgroup_highest->time_ns))});
     out.add(cgroup_table(*run.cgroup_highest));
   }
   if (run.limit_hits.value_or(0) != 0 || run.kills.value_or(0) != 0) {
-    out.add(Sentence{fmt::format("The cgroup met its limit {}; the kernel killed {} in it.",
+    out.add(Sentence{fmt::format("The cgroup reached its limit {}; the kernel killed {} in it.",
                                  format_plural(run.limit_hits.value_or(0), "time"),
                                  format_plural(run.kills.value_or(0), "process")),
                      Tone::kWarning});

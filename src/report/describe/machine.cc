@@ -94,7 +94,8 @@ Section machine_section(const Subject& subject) {
   for (const MemoryUse& one : use.hosts) list.items.push_back(memory_item(subject.analysis, one));
   if (use.missing_looks != 0)
     list.items.push_back(
-        {"", format_plural(use.missing_looks, "sample") + " were taken and are missing"});
+        {"", format_plural(use.missing_looks, "sample") +
+                 (use.missing_looks == 1 ? " is" : " are") + " missing from the recording"});
   if (!list.items.empty()) out.add(std::move(list));
   return out;
 }

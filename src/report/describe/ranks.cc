@@ -126,7 +126,7 @@ std::string refusal_words(const Subject& subject, const RankRefusal& one) {
 }
 
 std::string clock_words(const Tables& tables) {
-  if (tables.clocks.size() < 2) return "one, which all processes share: error 0";
+  if (tables.clocks.size() < 2) return "one, shared by all processes: error 0";
   std::string text;
   for (const MachineClock& clock : tables.clocks) {
     if (clock.by == MachineClock::Aligned::kIsTheirs) continue;
@@ -155,8 +155,8 @@ List facts_list(const Subject& subject, const JobRanks& job) {
     add("waited for", job.why_no_stragglers.empty() ? "no rank in particular"
                                                     : "unknown, because " + job.why_no_stragglers);
   for (const Parallelism& one : job.parallelism)
-    add("divided", one.kind + " parallel: " + printable(one.evidence));
-  if (job.parallelism.empty()) add("divided", "unknown: " + printable(job.why_no_parallelism));
+    add("parallelism", one.kind + " parallel: " + printable(one.evidence));
+  if (job.parallelism.empty()) add("parallelism", "unknown: " + printable(job.why_no_parallelism));
   add("clocks", clock_words(subject.tables));
   return list;
 }

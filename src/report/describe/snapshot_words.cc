@@ -21,7 +21,7 @@ std::string cause_text(const OomExplanation& oom) {
       return fmt::format("not enough memory: {} more than everything that was free",
                          format_bytes(oom.missing_bytes));
     case RefusalCause::kFragmentation:
-      return "fragmentation: enough was free in all, but in pieces";
+      return "fragmentation: enough was free in total, but not in one piece";
     case RefusalCause::kLimit:
       break;
   }
@@ -99,7 +99,7 @@ std::string why_refused(const OomExplanation& oom) {
                         format_bytes(oom.free_inside_bytes),
                         format_bytes(oom.obstacle.largest_usable_bytes));
   }
-  if (oom.fitting_bytes != 0) return text + ": one fits, and a second try is served.";
+  if (oom.fitting_bytes != 0) return text + ": one piece fits, so a retry succeeds.";
   if (is_unknown) return text + ", so a limit of the process refused it.";
   if (oom.cause == RefusalCause::kFragmentation) return text + ": fragmentation.";
   if (oom.missing_bytes != 0) text += ": " + format_bytes(oom.missing_bytes) + " too little";
@@ -114,11 +114,11 @@ std::string what_would_have_fitted(const OomExplanation& oom) {
                        printable(best->settings), format_bytes(best->peak_reserved_bytes));
   }
   if (!oom.is_reproduced || !oom.more_bytes_needed) return "";
-  return fmt::format("No allocator setting would have helped ({} simulated); {} would have.",
+  return fmt::format("No allocator setting helps ({} simulated); {} would.",
                      oom.trials.size(),
                      oom.room.is_own_limit()
-                         ? "a limit higher by " + format_bytes(*oom.more_bytes_needed)
-                         : format_bytes(*oom.more_bytes_needed) + " more of device memory");
+                         ? "raising the limit by " + format_bytes(*oom.more_bytes_needed)
+                         : format_bytes(*oom.more_bytes_needed) + " more device memory");
 }
 
 std::vector<std::string> oom_details(const OomExplanation& oom, const SnapshotDevice& device,

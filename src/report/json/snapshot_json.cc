@@ -106,7 +106,7 @@ Json oom_json(const OomExplanation& oom, bool is_consistent, const Tables& table
     unknown["more_bytes_needed"] =
         !oom.is_reproduced ? oom.not_reproduced
         : is_bounded       ? kNoLimit
-                           : "no amount up to what was asked was enough";
+                           : "no additional amount up to the requested size was enough";
   }
   out["is_reproduced"] = oom.is_reproduced;
   out["trials"] = trials_json(oom);
@@ -180,11 +180,11 @@ void add_snapshot_peaks(const DeviceAnalysis& device, const Analysis& analysis, 
   explain("reserved_bytes", why_no_bytes);
   explain("event_index", !sure ? snapshot.contradiction
                          : snapshot.has_history
-                             ? "it was so before the first event"
+                             ? "the peak was before the first event"
                              : "no history was recorded: the peak is the state at the end");
   const std::string why_no_time =
       !snapshot.has_times ? "PyTorch before 2.2 and snapshots without history have no times"
-      : sure              ? "it was so before the first event"
+      : sure              ? "the peak was before the first event"
                           : snapshot.contradiction;
   for (const char* key : {"time_us", "time_ns", "seconds_after_start"}) explain(key, why_no_time);
   explain("upper_bound_bytes", "a snapshot does not say which thread did what");

@@ -130,7 +130,7 @@ class Opened:
             number += 1
             name = f"{wanted}-{number}"
         if name != wanted:
-            self._say(f"{folder}: called {name}, as another run is called {wanted}")
+            self._say(f"{folder}: named {name}, because another run is named {wanted}")
         self.runs[name] = found
         return name
 
