@@ -221,6 +221,12 @@ class Paragraph {
     const bool knows_step = has_categories_ && work.is_known;
     const uint64_t freed = knows_step ? figure("freed_in_step_bytes", work.freed_in_step_bytes) : 0;
     if (const Finding* worst = worst_finding()) {
+      const uint64_t of_batch = activations_ + others_of_batch_;
+      if (worst->kind == "out_of_memory" && !worst->is_fix_simulated && of_batch >= peak_ / 2) {
+        return say(fmt::format("Next: a smaller batch or checkpointing; {} are activations, inputs "
+                               "and temporaries, and {}.",
+                               share(figure("batch_bytes", of_batch)), printable(worst->fix)));
+      }
       return say((worst->kind == "leak" ? "Next: stop the leak: " : "Next: ") +
                  printable(worst->fix) + '.');
     }

@@ -132,6 +132,30 @@ TEST(Explanation, OfALeakThatMattersItsFixIsNext) {
   EXPECT_EQ(next(), "Next: keep numbers.");
 }
 
+TEST(Explanation, WhereNoSettingHelpsTheBatchIsNext) {
+  EventBatch events;  // refused with 3,072 bytes of activations and 1,024 of unknown type
+  append(&events, {.time_ns = 10'000'000, .address = 1, .size_bytes = 1024});
+  append(&events, {.time_ns = 20'000'000, .address = 2, .size_bytes = 3072, .stack = 1});
+  append(&events, {.time_ns = 40'000'000, .action = Action::kFreeCompleted, .address = 2});
+  events.marks = {{2, MarkKind::kSaved, 0, 0, 20'000'000, 2, kSavedIsOutput}};
+  MemorySource source = training_source();
+  MemorySource other(events);
+  other.mutable_tables() = source.mutable_tables();
+  Analysis analysis = *analyze_source(other, {});
+  analysis.findings = {{.kind = "out_of_memory",
+                        .severity = Severity::kCritical,
+                        .fix = "no allocator setting helps (12 simulated)"}};
+  const auto next = [&] {
+    const std::string text = explain_peak(analysis, other.tables(), analysis.devices[0], "").text;
+    return text.substr(text.find("Next: "));
+  };
+  EXPECT_EQ(next(),
+            "Next: a smaller batch or checkpointing; 3.00 KiB (75.0 %) are activations, inputs and "
+            "temporaries, and no allocator setting helps (12 simulated).");
+  analysis.findings[0].is_fix_simulated = true;
+  EXPECT_EQ(next(), "Next: no allocator setting helps (12 simulated).");
+}
+
 TEST(Explanation, NothingOfTheRecordingReachesTheTerminal) {
   MemorySource source = training_source("net\x1b[2J");
   const Analysis analysis = *analyze_source(source, {});
