@@ -242,7 +242,8 @@ Section findings_section(const Subject& subject) {
       }
       for (std::string& text : finding_details(finding)) item.details.push_back({std::move(text)});
     }
-    if (!finding.fix.empty()) item.details.push_back({"Fix: " + finding.fix + "."});
+    if (!finding.fix.empty())
+      item.details.push_back({finding.fix + ".", Tone::kPlain, "Fix"});
     list.items.push_back(std::move(item));
   }
   Section out{"Findings"};

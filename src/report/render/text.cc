@@ -75,7 +75,7 @@ class TextRenderer {
           width == 0 ? "" : aligned(printable(item.label), width, true) + std::string(kGap, ' ');
       line(margin + paint(item.tone, label) + printable(item.text));
       for (const Sentence& detail : item.details)
-        line(std::string(indent + width + kGap, ' ') + paint(detail.tone, printable(detail.text)));
+        line(std::string(indent + width + kGap, ' ') + shown(detail));
     }
   }
 
