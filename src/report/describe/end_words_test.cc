@@ -24,8 +24,8 @@ TEST(EndWords, WhatWasLeftOfTheAddressSpaceWouldHaveFitted) {
   one.address_space_limit_bytes = 3072 * kMiB;
   one.address_space_bytes = 2972 * kMiB;
   EXPECT_EQ(refusal_sentence(one, nullptr, ""),
-            "Out of memory: 256 MiB were refused, with 10.0 MiB live on cpu just after it. 100 MiB would have "
-            "fitted: the process had mapped 2.90 GiB of 3.00 GiB (ulimit -v).");
+            "Out of memory: 256 MiB were refused, with 10.0 MiB live on cpu just after it. A request of "
+            "at most 100 MiB would have fitted: the process had mapped 2.90 GiB of 3.00 GiB (ulimit -v).");
 }
 
 TEST(EndWords, TheKernelsKillNamesTheCgroupsLimitOrTheHost) {
