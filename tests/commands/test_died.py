@@ -166,6 +166,39 @@ def test_an_exception_that_ended_the_program_is_said_with_its_line(tmp_path, whe
     assert json.loads(hidden)["end"]["failure"] == "an exception ended the program" and "bad batch" not in hidden and "Odd" not in hidden
 
 
+LOADS = """
+import torch
+class Samples(torch.utils.data.Dataset):
+    def __len__(self):
+        return 64
+    def __getitem__(self, i):
+        if i == 37:
+            raise ValueError(f"corrupt sample {i}")
+        return torch.zeros(100)
+for batch in torch.utils.data.DataLoader(Samples(), batch_size=8, num_workers=1):
+    batch.sum()
+"""
+
+
+def test_an_exception_of_a_loaders_worker_is_told_with_its_own_words_and_line(tmp_path):
+    program = tmp_path / "loads.py"
+    program.write_text(LOADS)
+    done = harness.record(tmp_path / "r", [harness.PYTHON, program])
+    (error,) = harness.analysis(done.folder)["end"]["uncaught"]
+    assert done.rc == 1 and error["kind"] == "ValueError"
+    assert error["message"] == ("Caught ValueError in DataLoader worker process 0. ValueError: corrupt sample 37 "
+                                f'(File "{program}", line 8, in __getitem__)')
+    assert "corrupt sample 37" in first_line("analyze", done.folder)
+
+
+def test_what_to_do_about_one_request_that_is_too_large(tmp_path):
+    program = tmp_path / "asks.py"
+    program.write_text("import torch\nkept = torch.ones(1 << 20)\ntorch.empty(1 << 55, dtype=torch.uint8)\n")
+    folder = harness.record(tmp_path / "r", [harness.PYTHON, program]).folder
+    text = " ".join(command("analyze", folder).ok().stdout.decode().split())
+    assert "Next: lower the request that was refused (32.0 PiB), or what was live beside it." in text
+
+
 def test_a_note_of_an_exception_may_hold_anything(tmp_path, light):
     code = "from light import Block\nblock = Block(5000)\nimport os\nos._exit(3)"
     done = harness.record(tmp_path / "r", [harness.PYTHON, "-c", code], env=light.env | {"PYTHONPATH": str(harness.PROGRAMS)})

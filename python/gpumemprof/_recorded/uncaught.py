@@ -36,6 +36,19 @@ def _stack(trace: TracebackType | None) -> list[str]:
     return lines[: -_MOST_FRAMES - 1 : -1]
 
 
+def _message(error: BaseException) -> str:
+    """Its first line. What PyTorch passes on from a worker of its own begins with where it was caught: then also the
+    worker's error and its innermost line."""
+    lines = message_of(error).strip().splitlines()
+    if not lines:
+        return ""
+    text = lines[0]
+    if lines[0].startswith("Caught ") and "Original Traceback (most recent call last):" in lines[1:3]:
+        places = [line.strip() for line in lines if line.startswith('  File "')]
+        text += " " + lines[-1] + (f" ({places[-1]})" if places else "")
+    return text[:_MOST_LETTERS]
+
+
 def note(error: BaseException, folder: str) -> None:
     """Writes uncaught.PID.START.json into `folder`; the first exception of a process stays. Raises OSError."""
     import json
@@ -48,7 +61,7 @@ def note(error: BaseException, folder: str) -> None:
         "host": os.uname().nodename,
         "time_ns": time.monotonic_ns(),
         "kind": _kind(error),
-        "message": message_of(error).strip().partition("\n")[0][:_MOST_LETTERS],
+        "message": _message(error),
         "stack": _stack(_trace_of(error)),
     }
     path = os.path.join(folder, f"uncaught.{pid}.{ticks}.json")

@@ -45,14 +45,14 @@ void add_allocator_practices(const Analysis& analysis, AdviceReport* report) {
   }
 }
 
-void add_unknown(AdviceReport* report) {
+void add_unknown(const Analysis& analysis, AdviceReport* report) {
   const auto add = [&](const char* kind, const char* why) {
     report->unknown.emplace_back(kind, why);
   };
   add("mixed_precision", "dtypes are not recorded");
   add("quantization", "dtypes are not recorded");
   add("pruning", "a recording does not say which weights are needed");
-  add("distributed", "a recording does not say how many devices there were");
+  if (!analysis.ranks) add("distributed", "a recording does not say how many devices there were");
 }
 
 }  // namespace
@@ -152,7 +152,7 @@ Result<AdviceReport> advise_practices(const Analysis& analysis, const Tables& ta
     }
   }
   add_allocator_practices(analysis, &report);
-  add_unknown(&report);
+  add_unknown(analysis, &report);
   // What makes a run fit that did not comes first, and pure waste before choices that have a cost.
   std::ranges::stable_sort(report.advice, [](const Advice& a, const Advice& b) {
     const auto rank = [](const Advice& one) {

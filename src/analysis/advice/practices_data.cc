@@ -64,7 +64,7 @@ void find_whole_data(const PracticeEvidence& evidence, const DeviceAnalysis& dev
   constexpr uint64_t kMuchMore = 4;  // than the largest activation: a batch would be like that
   constexpr uint64_t kFew = 2;       // data and its labels, say, of one line
   const Tables& tables = evidence.tables;
-  uint64_t largest_activation = 0;
+  uint64_t largest_activation = 0;  // or temporary
   for (const CategoryHolder& holder : device.categories.at_peak) {
     if (holder.category != Category::kActivation && holder.category != Category::kTemporary)
       continue;
@@ -89,7 +89,7 @@ void find_whole_data(const PracticeEvidence& evidence, const DeviceAnalysis& dev
   candidate.advice.kind = "data_in_memory";
   candidate.advice.title = "all data made at " + practice_line(tables, candidate.advice.stack) +
                            " stays in memory for the whole run: " + format_bytes(bytes) +
-                           "; the largest activation is " + format_bytes(largest_activation);
+                           "; the largest block of a pass is " + format_bytes(largest_activation);
   candidate.advice.fix =
       "Read it in batches from files: OptimizedDataset and create_optimized_dataloader, "
       "torch.load(…, mmap=True) or numpy.memmap";

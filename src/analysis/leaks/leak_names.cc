@@ -69,7 +69,8 @@ constexpr LeakName kKv = {"kv_cache_growth", "the KV cache keeps earlier request
                           "drop the cache at the end of each request, and cap its length"};
 constexpr LeakName kActivations = {
     "activations_kept", "activations of every step are kept",
-    "store loss.item() or .detach().cpu() of them, and clear the container after use"};
+    "keep numbers (.item()) or copies of the part that is needed, and clear what holds them after "
+    "use"};
 
 /// No graph: there is no activation to store, and no loss.
 constexpr LeakName kOutputs = {"activations_kept",

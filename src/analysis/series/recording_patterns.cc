@@ -20,6 +20,7 @@ constexpr double kLeastAmplitude = 0.2;  // of the range, as of samples
 constexpr uint64_t kLeastSwingBytes = 256 * 1024;
 constexpr size_t kLeastSwings = 10;  // to tell spikes among them
 constexpr double kLeakScore = 6;     // the best that growth has beside a leak, as of samples
+constexpr uint64_t kSetUp = 5;  // one part in so many of the time
 constexpr size_t kLeastRegular = 3;  // spikes, to speak of a period
 
 /// What the questions are asked of.
@@ -103,6 +104,7 @@ class Patterns {
     for (const Finding& finding : analysis.findings) {
       const bool is_here = finding.device == device->device ||
                            std::ranges::find(device->parts, finding.device) != device->parts.end();
+      grows_in_loop_ |= is_here && finding.kind == "growth_in_loop";
       if (finding.kind != "leak" || !is_here || finding.severity == Severity::kInfo) continue;
       has_leak_ = true;
       for (const auto& [name, value] : finding.evidence) {
@@ -183,7 +185,7 @@ class Patterns {
     const std::vector<Turn>& all = device_.turns.all();
     std::vector<double> times, bytes, high_times, highs;
     for (size_t i = 0; i < all.size(); ++i) {
-      if (all[i].time_ns < device_.first_time_ns + span / 5) continue;
+      if (all[i].time_ns < device_.first_time_ns + span / kSetUp) continue;
       times.push_back(seconds(all[i].time_ns, device_.first_time_ns));
       bytes.push_back(static_cast<double>(all[i].bytes));
       if (i % 2 != 0) continue;  // the first turn is from up to down
@@ -220,6 +222,16 @@ class Patterns {
     add_sawtooth(count * levels_.steps_a_level, levels_.step_s, amplitude);
   }
 
+  double steps_after_set_up() const {
+    const uint64_t span = device_.last_time_ns - device_.first_time_ns;
+    const auto count = std::ranges::count_if(
+        device_.step_levels.levels(), [&](const StepLevel& level) {
+          return level.end_ns >= device_.first_time_ns + span / kSetUp;
+        });
+    return static_cast<double>(std::max<int64_t>(count, 1)) *
+           static_cast<double>(levels_.steps_a_level);
+  }
+
   void add_sawtooth(uint64_t cycles, double period_s, double amplitude) {
     std::vector<std::pair<std::string, uint64_t>> figures = {{"cycles", cycles},
                                                              {"period_ns", whole(period_s * 1e9)},
@@ -227,13 +239,14 @@ class Patterns {
     std::string period = "every " + format_seconds(period_s);
     if (levels_.are_steps && levels_.step_s > 0 && period_s > 0) {
       const uint64_t steps = whole(period_s / levels_.step_s);
-      const uint64_t a_step = whole(levels_.step_s / period_s);
+      // The mean: swings within a step are closer to each other than to those of the next one.
+      const uint64_t a_step = whole(static_cast<double>(cycles) / steps_after_set_up());
       if (steps > 1) {
         figures.emplace_back("period_steps", steps);
         period = "every " + std::to_string(steps) + " steps (" + format_seconds(period_s) + ")";
       } else if (a_step > 1) {
         figures.emplace_back("cycles_a_step", a_step);
-        period = std::to_string(a_step) + " times a step, " + period;
+        period = std::to_string(a_step) + " times a step";
       } else {
         figures.emplace_back("period_steps", 1);
         period = "once a step (" + format_seconds(period_s) + ")";
@@ -331,6 +344,10 @@ class Patterns {
       const SeriesReport& of = of_floor ? floor_ : name == "peak" ? whole_ : ceiling_;
       score.parts.push_back(of.score.parts[i]);
       if (name == "growth" && has_leak_) bound_by_leaks(&score.parts.back());
+      if (name == "growth" && grows_in_loop_ && !has_leak_) {
+        score.parts.back().value.reset();
+        score.parts.back().reason = "what grows in its loop may be loaded data or a leak";
+      }
       if (name == "spikes" && !why_no_spike_.empty()) {
         score.parts.back().value.reset();
         score.parts.back().reason = why_no_spike_;
@@ -339,7 +356,7 @@ class Patterns {
       if (!part.value) continue;
       sum += *part.value * part.weight, weights += part.weight;
     }
-    score.value = sum / weights;  // growth is always known
+    if (weights > 0) score.value = sum / weights;
   }
 
   const Tables& tables_;
@@ -347,7 +364,7 @@ class Patterns {
   Levels levels_;
   Evidence cycles_;  // of the sawtooth in the turns; empty: none
   SeriesReport floor_, ceiling_, whole_;
-  bool has_leak_ = false;
+  bool has_leak_ = false, grows_in_loop_ = false;
   double leaked_bytes_ = 0;
   std::string why_no_spike_;  // to be warned of, where there are some
   std::vector<Finding> findings_;

@@ -140,6 +140,21 @@ class Paragraph {
     return text;
   }
 
+  /// What is made outside of the passes and the data, as an average of weights, has its own size.
+  void sum_up_batch(const std::vector<CategoryHolder>& holders) {
+    for (const CategoryHolder& holder : holders) {
+      const bool is_activation = holder.category == Category::kActivation;
+      if (!is_activation && holder.category != Category::kInput &&
+          holder.category != Category::kTemporary)
+        continue;
+      const std::string phase = work_of_holder(holder, tables_).phase;
+      const bool is_of_pass = phase == work_phase_name(WorkPhase::kForward) ||
+                              phase == work_phase_name(WorkPhase::kBackward) ||
+                              phase == work_phase_name(WorkPhase::kDataLoading);
+      if (is_of_pass) (is_activation ? activations_ : others_of_batch_) += holder.bytes;
+    }
+  }
+
   /// The end of a sentence: the largest categories, or why they are not known.
   std::string category_words() {
     const DeviceCategories& known = device_.categories;
@@ -148,10 +163,7 @@ class Paragraph {
       const CategorySums sums = category_sums(known.at_peak, tables_);
       if (sums.categories.size() > 1 || sums.categories[0].name != "unknown") {
         has_categories_ = true;
-        for (const CategoryGroup& one : sums.categories) {
-          if (one.name == "activation") activations_ = one.bytes;
-          if (one.name == "input" || one.name == "temporary") others_of_batch_ += one.bytes;
-        }
+        sum_up_batch(known.at_peak);
         find_module(sums.modules);
         return ": " + largest_categories(sums.categories);
       }
@@ -240,6 +252,11 @@ class Paragraph {
       return say(fmt::format("Next: a smaller batch{}; {} were freed before step {} ended{}.",
                              activations_ >= others_of_batch_ ? " or checkpointing" : "",
                              share(freed), work.step, level_));
+    }
+    if (!analysis_.ends.refused.empty() && analysis_.ends.refused[0].requested) {
+      return say(
+          fmt::format("Next: lower the request that was refused ({}), or what was live beside it.",
+                      format_bytes(analysis_.ends.refused[0].requested->least_bytes)));
     }
     say(device_.snapshot && !device_.snapshot->is_recorded
             ? "Next: gpumemprof whatif --sweep tries other allocator settings."

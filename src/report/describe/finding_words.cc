@@ -44,7 +44,8 @@ std::string lines_text(const std::vector<FindingLine>& lines) {
 std::string survivors_text(double a_step) {
   const double steps = std::round(1 / a_step);
   if (steps >= 2) return fmt::format("About 1 block in {:.0f} steps is never freed", steps);
-  const std::string count = fmt::format("{:.2g}", a_step);
+  const bool is_one = a_step > 0.95 && a_step < 1.05;
+  const std::string count = is_one ? "1" : fmt::format("{:.2g}", a_step);
   return count == "1" ? "About 1 block a step is never freed"
                       : fmt::format("About {} blocks a step are never freed",
                                     a_step < 100 ? count : fmt::format("{:.0f}", a_step));
