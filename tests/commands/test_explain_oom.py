@@ -45,7 +45,7 @@ def test_the_json_follows_its_schema():
 def test_a_text_without_a_message_is_one_line_and_exit_2(text):
     done = explain(text)
     assert done.returncode == 2 and done.stdout == b""
-    assert done.stderr.decode().count("\n") == 1 and f"(at byte {len(text)})" in done.stderr.decode()
+    assert done.stderr.decode().count("\n") == 1 and f"found in {len(text):,} bytes: " in done.stderr.decode()
 
 
 def test_what_is_no_text_is_refused(tmp_path):

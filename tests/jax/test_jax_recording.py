@@ -94,8 +94,9 @@ def test_what_jax_makes_on_its_own_threads_says_how_it_gets_stacks_and_it_does(t
         text = harness.execute([harness.COMMAND, "analyze", folder]).ok().stdout.decode()
         without = [line for line in text.splitlines()[:6] if "(no stack recorded)" in line]
         assert all(f"made on JAX's own threads; {words} uses yours" in line for line in without)
-        held.append(len(without))
-    assert held == [1, 0]
+        holders = harness.analysis(folder)["devices"][0]["holders_at_peak"]
+        held.append(sum(one["bytes"] for one in holders if not one["stack"]) / sum(one["bytes"] for one in holders))
+    assert held[0] > 0.5 and held[1] < 0.1, held
 
 
 def test_posix_memalign_of_others_is_neither_recorded_nor_counted(tmp_path):

@@ -136,7 +136,7 @@ def test_a_torn_recording_of_several_is_named(tmp_path):
 def test_two_runs_of_one_name_are_told_apart(own, training):
     names, said = runs_of(own, own, rc=0)
     assert names == sorted([SNAPSHOT.name, f"{SNAPSHOT.name}-2", training.name, f"{training.name}-2"])
-    assert said.count("\n") == 2 and f"called {training.name}-2" in said
+    assert said.count("\n") == 2 and f"named {training.name}-2" in said
 
 
 def test_the_same_run_replaces_itself_and_another_of_its_name_gets_a_number(training, tmp_path):

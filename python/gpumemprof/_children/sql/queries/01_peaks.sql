@@ -1,4 +1,4 @@
--- peaks: the peak of each memory of each run, and its time; the main one of a run first.
+-- peaks: the peak of each memory of each run, and its time; a run's main memory comes first.
 SELECT
   run,
   rank,

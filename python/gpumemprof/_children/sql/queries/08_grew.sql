@@ -1,4 +1,4 @@
--- grew(before_run, after_run): what each line held at the peak of one run and of another, the largest growth first.
+-- grew(before_run, after_run): what each line held at the peaks of two runs, the largest growth first.
 SELECT
   l.rank AS rank,
   l.device AS device,

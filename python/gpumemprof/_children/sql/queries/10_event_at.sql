@@ -1,4 +1,4 @@
--- event_at(run, memory, time_ns): the last event at that time, for live_at.
+-- event_at(run, memory, time_ns): the last event at or before that time, for live_at.
 SELECT MAX(c.event) AS event
 FROM (
   SELECT birth_event AS event

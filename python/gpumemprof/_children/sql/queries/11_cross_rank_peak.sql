@@ -1,4 +1,4 @@
--- cross_rank_peak(runs): the most that all ranks of the runs that match the pattern held at one time, in memories like the main one, and when.
+-- cross_rank_peak(runs): the most that all ranks of the matching runs held together at one time, and when; it covers memories like the main one.
 -- Exact without sorting every event: of every slice of time it is known what was held at its end, and how far it can have
 -- gone meanwhile. Only events of slices that could have the peak are looked at.
 WITH clocks AS (
