@@ -67,7 +67,7 @@ def test_a_program_that_ran_out_of_memory_is_told_what_half_a_batch_saves(tmp_pa
     said = json.loads(harness.execute([harness.COMMAND, "advise", folder, "--format", "json"]).ok().stdout)
     (advice,) = [one for one in said["advice"] if one["kind"] == "smaller_batch"]
     (device,) = harness.analysis(folder)["devices"]
-    held = {one["category"]: one["bytes"] for one in device["categories"]["at_peak"]}
+    held = device["categories_at_peak"]
     of_batch = sum(held.get(name, 0) for name in ("activation", "input", "temporary"))
     weights = 4 * (512 * 512 + 512) * 4
     assert advice["evidence"]["held_bytes"] == of_batch == device["peak"]["allocated_bytes"] - sum(

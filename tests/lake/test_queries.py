@@ -141,8 +141,8 @@ def test_a_query_is_read_from_a_file_or_standard_input(lake, tmp_path):
         assert json.loads(done.ok().stdout) == [{"two": 2}]
 
 
-def wait_for_work(session, least_s=0.5):
-    """Until the processes of the session have used so much more of the processors."""
+def wait_for_work(session, least_s=4):
+    """Until the processes of the session have used so much more of the processors: more than they take to begin."""
     def used_s():
         ticks = 0
         for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):

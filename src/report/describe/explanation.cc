@@ -244,15 +244,18 @@ class Paragraph {
     }
     // What an optimizer needs for its step, and gradients, are those of the weights, whatever the
     // batch.
+    const bool is_in_optimizer =
+        attribution_of(tables_, work.stack).phase == WorkPhase::kOptimizer;
     const bool is_of_the_batch =
-        attribution_of(tables_, work.stack).phase != WorkPhase::kOptimizer &&
-        2 * (activations_ + others_of_batch_) >= freed;
+        !is_in_optimizer && 2 * (activations_ + others_of_batch_) >= freed;
     if (knows_step && work.step_ended && say_what_outlived_the_step(freed)) return;
     if (knows_step && is_of_the_batch && work.step_ended && freed >= peak_ / kLeastShare) {
       return say(fmt::format("Next: a smaller batch{}; {} were freed before step {} ended{}.",
                              activations_ >= others_of_batch_ ? " or checkpointing" : "",
                              share(freed), work.step, level_));
     }
+    if (knows_step && work.step_ended && !is_in_optimizer && say_what_went_with_the_step(freed))
+      return;
     if (!analysis_.ends.refused.empty() && analysis_.ends.refused[0].requested) {
       return say(
           fmt::format("Next: lower the request that was refused ({}), or what was live beside it.",
@@ -263,19 +266,34 @@ class Paragraph {
             : "Next: gpumemprof advise looks for changes that lower it.");
   }
 
-  /// Where the line with most data holds more than the step freed, a batch is not what to change.
-  bool say_what_outlived_the_step(uint64_t freed) {
+  /// The line with most data; node 0: none is known.
+  HolderLine largest_data() const {
     std::vector<Holder> data;
     for (const CategoryHolder& holder : device_.categories.at_peak) {
       if (is_data(holder.category)) data.push_back({holder.stack, holder.bytes, holder.count});
     }
-    const std::vector<HolderLine> lines = group_by_line(data, tables_);
-    if (lines.empty() || lines[0].node == 0 || lines[0].bytes < freed + peak_ / kLeastShare)
-      return false;
+    std::vector<HolderLine> lines = group_by_line(data, tables_);
+    return lines.empty() ? HolderLine{} : std::move(lines[0]);
+  }
+
+  /// Where the line with most data holds more than the step freed, a batch is not what to change.
+  bool say_what_outlived_the_step(uint64_t freed) {
+    const HolderLine line = largest_data();
+    if (line.node == 0 || line.bytes < freed + peak_ / kLeastShare) return false;
     say(fmt::format("Next: hold less of what {} makes; at least {} outlived step {}.",
-                    headline_text(tables_, lines[0].node, folder_),
-                    share(figure("outlived_bytes", lines[0].bytes - freed)),
+                    headline_text(tables_, line.node, folder_),
+                    share(figure("outlived_bytes", line.bytes - freed)),
                     device_.categories.peak.step));
+    return true;
+  }
+
+  /// Where one line outside of the passes has most of what the step freed.
+  bool say_what_went_with_the_step(uint64_t freed) {
+    const HolderLine line = largest_data();
+    if (line.node == 0 || freed < peak_ / kLeastShare || line.bytes < freed / 2) return false;
+    say(fmt::format("Next: hold less at once at {}; {} were freed before step {} ended{}.",
+                    headline_text(tables_, line.node, folder_), share(freed),
+                    device_.categories.peak.step, level_));
     return true;
   }
 
