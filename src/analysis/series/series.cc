@@ -42,8 +42,8 @@ Series ordered(std::span<const double> times_s, std::span<const double> bytes) {
 }
 
 /// A program that ends gives everything back; that is no part of how it used memory. At most the
-/// last tenth, where it lies below all between the warm-up and there, with the way down to it: a
-/// sample half way would look like a floor that had come back.
+/// last tenth, where it lies below all between the warm-up and there, with the way down to it, which
+/// may rest: a sample half way would look like a floor that had come back.
 size_t end_before_teardown(const Series& series) {
   const size_t tenth = series.size() / 10;
   if (tenth == 0 || series.warmup + tenth >= series.size()) return series.size();
@@ -54,7 +54,8 @@ size_t end_before_teardown(const Series& series) {
   size_t end = series.size();
   while (end > kept && series.bytes[end - 1] < least) --end;
   if (end == series.size()) return end;
-  while (end > kept && series.bytes[end - 1] < series.bytes[end - 2]) --end;
+  while (end > kept && series.bytes[end - 1] <= series.bytes[end - 2]) --end;
+  while (series.bytes[end] == series.bytes[end - 1]) ++end;  // the level that it came from
   return end;
 }
 

@@ -8,8 +8,10 @@
 #include <array>
 #include <cmath>
 #include <functional>
+#include <numeric>
 #include <random>
 
+#include "analysis/series/series_parts.h"
 #include "base/size.h"
 
 namespace gpumemprof {
@@ -202,6 +204,20 @@ TEST(Series, AnEndInSeveralStepsHidesNoLeakEither) {
   for (double left : {231.0, 167.0, 87.0, 0.0}) bytes.push_back(left * kMiB);
   const SeriesReport report = ask(bytes);
   EXPECT_THAT(finding_types(report), Contains("monotonic_increase"));
+}
+
+TEST(Series, AnEndThatRestsOnItsWayDownHidesNoLeakEither) {
+  auto bytes = made(50, [](double i) { return 40 * kMiB + 4 * kMiB * i; });
+  for (double left : {231.0, 167.0, 115.0, 115.0, 0.0}) bytes.push_back(left * kMiB);
+  EXPECT_THAT(finding_types(ask(bytes)), Contains("monotonic_increase"));
+}
+
+TEST(Series, ALevelBeforeTheEndIsNoPartOfTheEnd) {
+  auto bytes = made(57, [](double i) { return i < 30 ? 40 * kMiB : 80 * kMiB; });
+  for (double left : {20.0, 10.0, 0.0}) bytes.push_back(left * kMiB);
+  std::vector<double> times(bytes.size());
+  std::iota(times.begin(), times.end(), 0.0);
+  EXPECT_EQ(prepared(times, bytes, {}).end, 57u);
 }
 
 TEST(Series, ASmallerSensitivityFindsLess) {
