@@ -63,7 +63,9 @@ Status take_holders(const Json& list, HoldersLook* out) {
                             .with_graph = number_in(one, "with_graph"),
                             .scalars = number_in(one, "scalars"),
                             .in_pairs = number_in(one, "in_pairs"),
-                            .operations = texts_field(one, "operations", kMostTexts)});
+                            .operations = texts_field(one, "operations", kMostTexts),
+                            .entries = number_in(one, "entries"),
+                            .most_entries = number_in(one, "most_entries")});
   }
   return {};
 }

@@ -27,6 +27,8 @@ struct TensorHolder {
   uint64_t in_pairs = 0;                ///< of the tensors, in a tuple with others
   uint64_t storages = 0;                ///< blocks that they and their graphs keep
   std::vector<std::string> operations;  ///< of their graphs, the commonest first: "AddBackward0"
+  /// Of the deque with a maxlen that everything is in; without a limit most_entries is 0.
+  uint64_t entries = 0, most_entries = 0;
 };
 
 /// The process's memory as it was at a look: by the kernel, glibc's malloc, Python and PyTorch.

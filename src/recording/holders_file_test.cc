@@ -29,8 +29,18 @@ TEST(HoldersFile, SaysWhoHoldsWhichStorage) {
   EXPECT_EQ(look.holders[0].through, std::vector<std::string>{"list"});
   EXPECT_EQ(look.holders[0].with_graph, 2);
   EXPECT_EQ(look.holders[0].storages, 1);
+  EXPECT_EQ(look.holders[0].most_entries, 0) << "nothing limits it";
   ASSERT_TRUE(look.by_address.contains(4096));
   EXPECT_EQ(look.by_address.at(4096), 0);
+}
+
+TEST(HoldersFile, HasTheEntriesOfADequeWithAMaxlen) {
+  std::string text(kText);
+  text.insert(text.find(R"("operations")"), R"~("entries": 60, "most_entries": 100, )~");
+  const auto told = parse_holders(text);
+  ASSERT_TRUE(told) << told.error().message;
+  EXPECT_EQ(told->looks[0].holders[0].entries, 60);
+  EXPECT_EQ(told->looks[0].holders[0].most_entries, 100);
 }
 
 TEST(HoldersFile, HasTheMemoryThatWasTold) {

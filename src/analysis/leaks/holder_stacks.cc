@@ -68,6 +68,21 @@ const ProcessHolders* HolderStacks::of_process(uint32_t process, const Tables& t
   return known == processes_.end() ? nullptr : known->second;
 }
 
+namespace {
+
+bool was_full(const ProcessHolders& told, const HoldersLook& at, const TensorHolder& holder) {
+  for (const HoldersLook& look : told.looks) {
+    if (look.time_ns >= at.time_ns) return false;
+    for (const TensorHolder& one : look.holders) {
+      if (one.path == holder.path && one.most_entries != 0 && one.entries == one.most_entries)
+        return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
 HolderStacks::Held HolderStacks::most_of(uint32_t process, uint16_t device,
                                          const std::vector<uint32_t>& stacks,
                                          const Tables& tables) const {
@@ -103,7 +118,8 @@ HolderStacks::Held HolderStacks::most_of(uint32_t process, uint16_t device,
                              kInFlight * held.blocks < most_blocks;
       return std::pair(!in_flight, held.bytes);
     });
-    best = {&look.look->holders[most->first], most->second.blocks};
+    best = {&look.look->holders[most->first], most->second.blocks, most->second.bytes,
+            was_full(*told, *look.look, look.look->holders[most->first])};
   }
   return best;
 }

@@ -45,6 +45,8 @@ class HolderStacks {
   struct Held {
     const TensorHolder* holder = nullptr;
     uint64_t blocks = 0;
+    uint64_t bytes = 0;
+    bool was_full = false;  ///< in an earlier look it had its most_entries
   };
   /// The holder of the most bytes of these stacks, in the look that knows of the most.
   Held most_of(uint32_t process, uint16_t device, const std::vector<uint32_t>& stacks,

@@ -132,6 +132,7 @@ LeakEvidence evidence_of(const Leak& leak, const AllLeaks& all, const Tables& ta
   for (const LeakStack& stack : leak.stacks) stacks.push_back(stack.stack);
   const HolderStacks::Held held = holders.most_of(leak.process, leak.device, stacks, tables);
   out.holder = held.holder, out.held_blocks = held.blocks;
+  out.held_bytes = held.bytes, out.was_full = held.was_full;
   return out;
 }
 

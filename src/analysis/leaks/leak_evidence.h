@@ -31,6 +31,8 @@ struct LeakEvidence {
   /// Who holds most of its bytes; null where that is not known.
   const TensorHolder* holder = nullptr;
   uint64_t held_blocks = 0;  ///< of its blocks, those that `holder` keeps
+  uint64_t held_bytes = 0;   ///< in these blocks
+  bool was_full = false;     ///< an earlier look saw `holder` with all the entries that it can have
 };
 
 /// Whether a backward pass made what the stack stands for.

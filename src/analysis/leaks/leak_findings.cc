@@ -129,6 +129,9 @@ Kind kind_of(const LeakGroup& group) {
   if (std::string_view(bug.name) == kSizesRise) {
     return {kSizesRise, false, "step", bug.title, bug.fix};
   }
+  if (std::string_view(bug.name) == kFillsToLimit) {
+    return {kFillsToLimit, false, "step", bug.title, bug.fix};
+  }
   // A block that is copied into a larger one in every round is no data that is loaded, unless it is
   // used when the loop is over.
   const bool may_be_data = !group.evidence.grows_one_block || group.whole.is_used_after;
@@ -138,6 +141,18 @@ Kind kind_of(const LeakGroup& group) {
             "mark the end of each step with gpumemprof.step()"};
   }
   return {"leak", true, "step", bug.title, bug.fix};
+}
+
+void add_entries(const LeakEvidence& evidence, Finding* finding) {
+  const TensorHolder& deque = *evidence.holder;
+  finding->evidence.emplace_back("entries", deque.entries);
+  finding->evidence.emplace_back("most_entries", deque.most_entries);
+  if (deque.entries == 0) return;
+  // Live blocks that another name is nearer to are in it all the same.
+  finding->evidence.emplace_back(
+      "full_bytes", std::max(*finding->bytes, rounded(static_cast<double>(evidence.held_bytes) /
+                                                      static_cast<double>(deque.entries) *
+                                                      static_cast<double>(deque.most_entries))));
 }
 
 /// All but the limit and the holder.
@@ -170,6 +185,7 @@ Finding leak_finding(const LeakGroup& group, const Tables& tables, const Analysi
   if (leak.period_from == Period::From::kRounds) {
     finding.facts.emplace_back("round", short_line(tables, leak.round_node));
   }
+  if (kind.name == kFillsToLimit) add_entries(group.evidence, &finding);
   finding.facts.emplace_back("steps_from", leak.period_from == Period::From::kMarks
                                                ? "steps of optimizers, or marked ones"
                                                : "rounds of a line, as no steps are marked");

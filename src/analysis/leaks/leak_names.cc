@@ -30,6 +30,13 @@ bool is_carried_on(const Evidence& e) {
          e.holder->storages >= kMany * e.holder->tensors && !e.grows_one_block;
 }
 
+/// In a deque with a maxlen, which had never been full before the last look: what a full one keeps
+/// more is not limited by it. A graph is a bug however few are kept.
+bool is_limited(const Evidence& e) {
+  return e.holder && e.holder->most_entries != 0 && e.holder->entries <= e.holder->most_entries &&
+         !e.was_full && !e.grows_one_block && !has_graph(e);
+}
+
 /// What turns outputs into predictions, and what no loss to be trained on ends in: it has no
 /// gradient worth having, or a loss takes the logarithm of it.
 bool makes_predictions(const Evidence& e) {
@@ -94,6 +101,9 @@ constexpr Rule kRules[] = {
      {"optimizer_recreated", "a new optimizer allocates its state while the old one is kept",
       "create one optimizer and change its param_groups, or drop every reference to the old one, "
       "including those of schedulers"}},
+    {[](const Evidence& e) { return is_limited(e); },
+     {kFillsToLimit, "a deque fills up to its maxlen",
+      "lower maxlen if that is too much memory"}},
     // A leaked cycle gains a block a step; a block that is replaced was merely unreferenced when it
     // was sampled.
     {[](const Evidence& e) { return is_owned_by(e, "nothing") && !e.grows_one_block; }, kCycle},

@@ -8,6 +8,9 @@ namespace gpumemprof {
 /// The name of what is no leak: the program's data gets larger.
 inline constexpr const char* kSizesRise = "sizes_rise";
 
+/// The name of what is no leak: a deque with a maxlen that is not full yet, or has just become so.
+inline constexpr const char* kFillsToLimit = "fills_to_limit";
+
 /// The name where no rule's evidence is there: the line and the holder are all that is known.
 inline constexpr const char* kGrowth = "growth";
 

@@ -6,6 +6,7 @@
 
 #include "analysis/finding.h"
 #include "analysis/leaks/leak_limit.h"
+#include "analysis/leaks/leak_names.h"
 #include "analysis/replay/snapshot_device.h"
 #include "analysis/series/series.h"
 #include "analysis/statistics/statistics.h"
@@ -77,6 +78,13 @@ double evidence(const Evidence& of, std::string_view name) {
   return 0;
 }
 
+double grown_bytes(const Finding& finding) {
+  for (const auto& [name, value] : finding.evidence) {
+    if (name == "grown_bytes") return static_cast<double>(value);
+  }
+  return 0;
+}
+
 class Patterns {
  public:
   Patterns(const Analysis& analysis, const Tables& tables, std::optional<uint64_t> capacity_bytes,
@@ -104,12 +112,14 @@ class Patterns {
     for (const Finding& finding : analysis.findings) {
       const bool is_here = finding.device == device->device ||
                            std::ranges::find(device->parts, finding.device) != device->parts.end();
-      grows_in_loop_ |= is_here && finding.kind == "growth_in_loop";
-      if (finding.kind != "leak" || !is_here || finding.severity == Severity::kInfo) continue;
+      if (!is_here) continue;
+      if (finding.kind == kGrowthInLoop)
+        why_no_growth_ = "what grows in its loop may be loaded data or a leak";
+      if (finding.kind == kFillsToLimit)
+        filled_bytes_ += grown_bytes(finding);
+      if (finding.kind != "leak" || finding.severity == Severity::kInfo) continue;
       has_leak_ = true;
-      for (const auto& [name, value] : finding.evidence) {
-        if (name == "grown_bytes") leaked_bytes_ += static_cast<double>(value);
-      }
+      leaked_bytes_ += grown_bytes(finding);
     }
   }
 
@@ -169,7 +179,9 @@ class Patterns {
               step_text(levels_.steps.size() - 1) + " names the lines that kept it";
       }
       // Where a line is known, that is the finding. Without steps it may be data that is loaded.
-      const bool is_info = has_leak_ || !levels_.are_steps;
+      const bool fills = 2 * filled_bytes_ >= found.bytes;
+      if (fills) why_no_growth_ = "a deque fills up to its maxlen";
+      const bool is_info = has_leak_ || fills || !levels_.are_steps;
       const Severity severity = is_info ? Severity::kInfo : found.severity;
       add("steady_growth", severity,
           "memory grows steadily: the minimum rose by " + size_text(found.bytes) + ", " + pace,
@@ -344,9 +356,9 @@ class Patterns {
       const SeriesReport& of = of_floor ? floor_ : name == "peak" ? whole_ : ceiling_;
       score.parts.push_back(of.score.parts[i]);
       if (name == "growth" && has_leak_) bound_by_leaks(&score.parts.back());
-      if (name == "growth" && grows_in_loop_ && !has_leak_) {
+      if (name == "growth" && !why_no_growth_.empty() && !has_leak_) {
         score.parts.back().value.reset();
-        score.parts.back().reason = "what grows in its loop may be loaded data or a leak";
+        score.parts.back().reason = why_no_growth_;
       }
       if (name == "spikes" && !why_no_spike_.empty()) {
         score.parts.back().value.reset();
@@ -364,8 +376,9 @@ class Patterns {
   Levels levels_;
   Evidence cycles_;  // of the sawtooth in the turns; empty: none
   SeriesReport floor_, ceiling_, whole_;
-  bool has_leak_ = false, grows_in_loop_ = false;
-  double leaked_bytes_ = 0;
+  bool has_leak_ = false;
+  double leaked_bytes_ = 0, filled_bytes_ = 0;
+  std::string why_no_growth_;  // empty: its part of the score is known
   std::string why_no_spike_;  // to be warned of, where there are some
   std::vector<Finding> findings_;
 };

@@ -60,7 +60,8 @@ ProgramEnds ends_without_ranks(const Analysis& analysis) {
 }
 
 bool has_evidence(const Finding& finding) {
-  return finding.kind == "leak" || finding.kind == "sizes_rise" || finding.kind == kGrowthInLoop;
+  return finding.kind == "leak" || finding.kind == kSizesRise || finding.kind == kFillsToLimit ||
+         finding.kind == kGrowthInLoop;
 }
 
 Section answer_section(const Subject& subject, const DeviceAnalysis* device) {
@@ -219,8 +220,9 @@ std::string place_of(const Finding& finding, const Tables& tables) {
 bool is_said_by_a_leak(const Finding& finding, const Analysis& analysis) {
   return finding.kind == "steady_growth" && finding.severity == Severity::kInfo &&
          std::ranges::any_of(analysis.findings, [&](const Finding& one) {
-           return one.kind == "leak" && one.severity != Severity::kInfo &&
-                  one.device == finding.device;
+           return one.device == finding.device &&
+                  (one.kind == kFillsToLimit ||
+                   (one.kind == "leak" && one.severity != Severity::kInfo));
          });
 }
 

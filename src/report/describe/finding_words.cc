@@ -93,6 +93,15 @@ std::vector<std::string> finding_details(const Finding& finding) {
   if (const auto holder = named(finding.facts, "holder"); holder && !holder->empty()) {
     out.push_back(fmt::format("Held by: {}", *holder));
   }
+  const auto entries = named(finding.evidence, "entries"),
+             full = named(finding.evidence, "full_bytes");
+  if (entries && full) {
+    out.push_back(fmt::format(
+        "{} of at most {} entries at the last look; at this size about {} when it is full",
+        format_count(*entries), format_count(named(finding.evidence, "most_entries").value_or(0)),
+        format_bytes(*full)));
+    return out;
+  }
   const auto left = named(finding.evidence, "steps_until_limit"),
              limit = named(finding.evidence, "limit_bytes");
   if (left && limit) {

@@ -27,6 +27,7 @@ _NOTHING = Name("nothing in Python: a graph or cycle that holds itself", "", "no
 class _Holder:
     def __init__(self, name: Name) -> None:
         self.name = name
+        self.limited = name.limited
         self.tensors = self.with_graph = self.scalars = self.in_pairs = 0
         self.operations: Counter[str] = Counter()
 
@@ -41,7 +42,13 @@ class _Holder:
             "scalars": self.scalars,
             "in_pairs": self.in_pairs,
             "operations": [name for name, _ in self.operations.most_common(_MOST_OPERATIONS)],
+            **self._entries(),
         }
+
+    def _entries(self) -> dict[str, int]:
+        if self.limited is None or not self.limited.maxlen:
+            return {}
+        return {"entries": len(self.limited), "most_entries": self.limited.maxlen}
 
 
 def _is_in_tuple(step: Step) -> bool:
@@ -101,6 +108,9 @@ class _Look:
         if key not in self.by_name:
             self.by_name[key] = len(self.holders)
             self.holders.append(_Holder(name))
+        holder = self.holders[self.by_name[key]]
+        if holder.limited is not name.limited:  # two objects of one name: no limit holds for both
+            holder.limited = None
         return self.by_name[key]
 
     def add(self, tensor: Any, name: Name, in_pair: bool) -> None:

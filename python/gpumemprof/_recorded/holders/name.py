@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import types
+from collections import deque
 from typing import Any, NamedTuple
 
 import torch
@@ -15,13 +16,19 @@ _PARTS_OF_MODULE = ("_parameters", "_buffers", "_modules")
 _CONTAINERS = ("list", "dict", "tuple", "set", "frozenset", "deque", "OrderedDict", "defaultdict", "Counter")
 
 
+# What grows inside an entry of a deque: then its `maxlen` limits nothing.
+_GROWING = frozenset(_CONTAINERS) - {"tuple", "frozenset", "dict"}
+
+
 class Name(NamedTuple):
-    """`path`: "losses in train (train.py)". `owner` and `through` are as docs/schemas/holders.schema.json has them."""
+    """`path`: "losses in train (train.py)". `owner` and `through` are as docs/schemas/holders.schema.json has them.
+    `limited`: the deque with a `maxlen` that everything is in; None where nothing limits it."""
 
     path: str
     name: str
     owner: str
     through: tuple[str, ...]
+    limited: deque[Any] | None = None
 
 
 class _Reading:
@@ -34,6 +41,7 @@ class _Reading:
         self.hooked = hooked
         self.name, self.owner = step.root.name, "variable"
         self.through: list[str] = []
+        self.limited: deque[Any] | None = None
         self.is_settled = False
 
     def read(self) -> Name:
@@ -41,16 +49,25 @@ class _Reading:
             following = self.way[at + 1 :]
             kind = type(value)
             if id(value) in self.hooked and not self.is_settled:
+                if is_own_class(kind):  # History.losses says more than the variable that History is in
+                    self._attribute(value, kind, following)
                 self._settle("hook")
             if name_of_class(kind) in _CONTAINERS:
                 if not self._is_namespace(at):
-                    self.through.append(name_of_class(kind))
+                    self._container(value, name_of_class(kind))
             elif not self.is_settled:
                 self._look_at(value, kind, following)
         path = f"{self.name} in {self.root.place}"
         if self.name != self.root.name:
             path = f"{self.name}, by {self.root.name} in {self.root.place}"
-        return Name(path, self.name, self.owner, tuple(self.through))
+        return Name(path, self.name, self.owner, tuple(self.through), self.limited)
+
+    def _container(self, value: Any, kind: str) -> None:
+        if not self.through and type(value) is deque and value.maxlen is not None:
+            self.limited = value
+        elif kind in _GROWING:
+            self.limited = None
+        self.through.append(kind)
 
     def _look_at(self, value: Any, kind: type, following: list[object]) -> None:
         if issubclass(kind, (BaseException, types.TracebackType)):
@@ -64,14 +81,17 @@ class _Reading:
         elif issubclass(kind, torch.nn.Module):
             self._module(value, kind, following)
         elif is_own_class(kind):
-            attribute = attribute_of(value, following)
-            if attribute is not None:
-                self.name, self.owner = f"{name_of_class(kind)}.{attribute}", "attribute"
+            self._attribute(value, kind, following)
         elif issubclass(kind, type) and is_own_class(value):
             self.owner = "attribute"
             attribute = key_in(following[0], following[1]) if len(following) > 1 and type(following[0]) is dict else None
             if attribute is not None:
                 self.name = f"{name_of_class(value)}.{attribute}"
+
+    def _attribute(self, value: Any, kind: type, following: list[object]) -> None:
+        attribute = attribute_of(value, following)
+        if attribute is not None:
+            self.name, self.owner = f"{name_of_class(kind)}.{attribute}", "attribute"
 
     def _module(self, value: Any, kind: type, following: list[object]) -> None:
         attribute = attribute_of(value, following)
@@ -131,6 +151,8 @@ def _at_hand(hook: Any) -> set[int]:
         if not issubclass(type(hook.__self__), (types.ModuleType, torch.nn.Module)):
             found.add(id(hook.__self__))
         hook = hook.__func__ if type(hook) is types.MethodType else None
+    elif is_own_class(type(hook)):  # an object that is called
+        found.add(id(hook))
     if type(hook) is types.FunctionType:
         for cell in hook.__closure__ or ():
             try:
