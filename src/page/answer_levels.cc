@@ -64,6 +64,12 @@ PageAnswer levels_answer(PageRequest& request) {
     for (const uint32_t moment : event) at.push_back(series.at(moment));
     out.add(name, at);
   };
+  const PageDevice& of = request.file().devices()[device];
+  if (of.table->times.size() != 0) {
+    std::vector<uint64_t> time;
+    for (const uint32_t moment : event) time.push_back(time_of(request.file(), of, moment));
+    out.add("time_ns", time);
+  }
   add_series("reserved", table.reserved);
   // Of all blocks: beside those of a filter they would say what is not so.
   if (filter.takes_all()) {
@@ -79,7 +85,6 @@ PageAnswer levels_answer(PageRequest& request) {
                  {"by", request.text("by").empty() ? "category" : request.text("by")},
                  {"filter", filter.text()},
                  {"keys", keys_json(*levels, by)}};
-  const PageDevice& of = request.file().devices()[device];
   if (by == Dimension::kCategory && !table.is_told)
     header["unknown"] = {{"category", of.why_no_categories}};
   return columns_answer(out.finish(std::move(header)));

@@ -67,4 +67,4 @@ def test_what_grows_inside_an_entry_is_a_leak(tmp_path):
 
 def test_a_hook_that_is_an_object_is_called_by_its_attribute(tmp_path):
     (leak,) = (one for one in analyzed(tmp_path, "hook")["findings"] if one["kind"] == "leak")
-    assert (leak["name"], leak["facts"]["holder_name"]) == ("hook_stores", "Logger.history")
+    assert (leak["name"], leak["evidence"]["holder_name"]) == ("hook_stores", "Logger.history")

@@ -90,6 +90,16 @@ def test_categories_at_the_peak_are_those_of_analyze(run):
         assert told == {name: bytes for name, bytes in report["categories_at_peak"].items() if bytes}
 
 
+def test_the_time_of_the_peak_is_that_of_analyze(run):
+    page, devices, reports = run
+    for index, (device, report) in enumerate(zip(devices, reports)):
+        if report is None or report["peak"]["seconds_after_start"] is None:
+            continue
+        event = device["peak"]["event"]
+        _, columns = page.ask("levels", device=index, columns=1, **{"from": event, "to": event + 1})
+        assert columns["time_ns"] == [round(report["peak"]["seconds_after_start"] * 1e9)]
+
+
 def test_reserved_at_the_peak_is_that_of_analyze(run):
     page, devices, reports = run
     for index, (device, report) in enumerate(zip(devices, reports)):

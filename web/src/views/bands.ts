@@ -15,6 +15,7 @@ export interface Levels {
   columns: number;
   begin: Uint32Array; // the first moment of each column, then the end of the last
   event: Uint32Array; // the moment that each shows: its highest
+  time_ns: Float64Array; // of these moments; empty where the source has no times
   total: Float64Array;
   min: Float64Array;
   values: Float64Array;
@@ -32,7 +33,8 @@ export function levels_of(answer: Answer): Levels {
     ? answer.u32("begin")
     : Uint32Array.from({ length: event.length + 1 }, (_, i) => column_start(head.from, head.to, event.length, i));
   return {
-    from: head.from, to: head.to, columns: event.length, begin, event, total: answer.f64("total"), min: answer.f64("min"),
+    from: head.from, to: head.to, columns: event.length, begin, event,
+    time_ns: answer.f64("time_ns"), total: answer.f64("total"), min: answer.f64("min"),
     values: answer.f64("values"), keys: (head.keys ?? []).map((key: any) => ({ id: key.id ?? -1, label: String(key.label ?? "") })), lines, pending: answer.f64("pending"),
   };
 }

@@ -4,7 +4,6 @@ import { css, SurfaceBox } from "../draw/index.ts";
 import * as format from "../format.ts";
 import { device, file, is_peak, moment, range } from "../state/run.ts";
 import { go, part, view } from "../state/view.ts";
-import { time_of } from "./axis.ts";
 import { Minimap } from "./minimap.tsx";
 import { Lanes, lanes } from "./lanes.tsx";
 import { drags_pan, fit, follow_pointer, show_all, to_next_peak, to_out_of_memory, to_peak, touch_marks, zoom } from "./moves.ts";
@@ -21,15 +20,13 @@ const shown_keys = computed(() => (data.hovered.value !== null ? data.levels.val
 
 function Readout() {
   const read = reading.value;
-  const unknown_time = device.value?.first_time_ns == null;
-  const time_ns = time_of(data.times.value, read?.event ?? moment.value);
   if (!read) return <div class="readout dim grow">{data.levels_asked.value.is_waiting ? "Loading…" : ""}</div>;
   return (
     <div class="readout grow n" aria-live="off">
       <b title={format.exact(read.total)}>{format.bytes(read.total)}</b>
       <span class="dim">{format.exact(read.total)}</span>
       <span>{data.hovered.value === null ? (is_peak.value ? "at the peak, " : "at ") : read.is_summed ? "highest here, at " : ""}event {format.count(read.event)} of {format.count(device.value?.events ?? 0)}</span>
-      {unknown_time || Number.isNaN(time_ns) ? null : <span class="dim">{format.time(time_ns)}</span>}
+      {read.time_ns === null || device.value?.first_time_ns == null ? null : <span class="dim">{format.time(read.time_ns)}</span>}
       {Object.entries(read.lines).map(([name, value]) => (
         <span class="dim" key={name}>{name} {format.bytes(value)}</span>
       ))}

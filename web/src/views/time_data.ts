@@ -110,6 +110,7 @@ function colour_of_block(stack: number, id: number): number {
 /** The readout at a moment: exact where its column has no other moment, else the column's highest. */
 export interface Reading {
   event: number;
+  time_ns: number | null;
   is_summed: boolean;
   total: number;
   keys: number[];
@@ -123,7 +124,7 @@ export function reading_at(shown: Levels | null, event: number): Reading | null 
   const lines: Record<string, number> = {};
   for (const [name, values] of Object.entries(shown.lines)) lines[name] = values[column];
   return {
-    event: shown.event[column], is_summed: shown.event[column] !== event, total: shown.total[column],
+    event: shown.event[column], time_ns: shown.time_ns[column] ?? null, is_summed: shown.event[column] !== event, total: shown.total[column],
     keys: shown.keys.map((_, key) => shown.values[key * shown.columns + column]),
     lines, pending: shown.pending.length ? shown.pending[column] : null,
   };
