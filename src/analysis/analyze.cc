@@ -13,6 +13,7 @@
 #include "analysis/host/host_findings.h"
 #include "analysis/host/host_memories.h"
 #include "analysis/leaks/double_weights.h"
+#include "analysis/leaks/leak_findings.h"
 #include "analysis/oom_message/pool_findings.h"
 #include "analysis/pass/followed_pass.h"
 #include "analysis/ranks/find_ranks.h"
@@ -229,7 +230,7 @@ void fill_settings(AllocatorSnapshot* snapshot) {
   }
 }
 
-/// Patterns and scores, where all events have times.
+/// Patterns and scores, where all events have times; then what several processes do alike.
 void add_shape(const Tables& tables, const AnalysisOptions& options, Analysis* analysis) {
   bool has_times = analysis->source.can.times, has_history = true;
   if (!analysis->devices.empty() && analysis->devices[0].snapshot) {
@@ -246,6 +247,7 @@ void add_shape(const Tables& tables, const AnalysisOptions& options, Analysis* a
   } else {
     analysis->score.reason = "the events have no times";
   }
+  fold_processes(tables, &analysis->findings);
 }
 
 /// A snapshot that tells of a refused request was taken of a program that ran out: as with a run

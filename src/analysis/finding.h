@@ -37,6 +37,7 @@ struct Finding {
   std::string fix;      ///< what to do, one sentence; empty where nothing is proved to help
   bool is_fix_simulated = false;  ///< the fix was replayed and helps: `bytes` are by the replay
   uint16_t device = 0;  ///< index in Tables::devices
+  std::vector<uint16_t> other_devices;  ///< of other processes, of which it is true as well
 };
 
 /// Whether it is about a request that an allocator refused.

@@ -1,6 +1,7 @@
-"""Notices an exception that ends a process of multiprocessing.
+"""Notices how a process of multiprocessing ends.
 
-Such a process catches everything, prints it and ends with 1: no hook of Python's sees it. But up to Python 3.12 it runs the
+Such a process catches everything, prints it and ends with 1: no hook of Python's sees it, and a forked one calls no
+function of atexit. But up to Python 3.12 it runs the
 finalizers while the exception is still on its way, so nothing has to be replaced. From 3.13 on it does not; there the
 process object gets a `run` around its own as it begins, which takes itself out of tracebacks, and a process that is armed
 only by what it runs goes without. Classes with their own `run` are served.
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _listeners: list[Callable[[BaseException, str], None]] = []
+_ends: list[Callable[[], None]] = []
 _told_util = False  # whether multiprocessing.util calls `_process_begins`; a forked child has what its parent had
 _finalized_pid = 0
 
@@ -29,6 +31,13 @@ def tell_of_processes(call: Callable[[BaseException, str], None]) -> None:
     if call not in _listeners:
         _listeners.append(call)
     _reach()
+
+
+def at_end_of_processes(call: Callable[[], None]) -> None:
+    """Has `call()` called, which raises nothing, when a process of multiprocessing ends that begins from now on: with what
+    it runs still there, and after tell_of_processes."""
+    if call not in _ends:
+        _ends.append(call)
 
 
 def _reach(may_have_begun: bool = True) -> None:
@@ -72,6 +81,8 @@ def _wrap_bootstrap(base: Any) -> None:
                 if error.__traceback__ is not None:
                     error.__traceback__ = error.__traceback__.tb_next
                 raise
+            for end in _ends:
+                end()
 
         self.__dict__["run"] = run
         return begin(self, *args, **kwargs)
@@ -109,6 +120,8 @@ def _process_ends(handled_id: int) -> None:
         process: Any = sys.modules["multiprocessing.process"]
         for tell in _listeners:
             tell(error, f"{how} process {process.BaseProcess.name.__get__(process.current_process())}")
+    for end in _ends:
+        end()
 
 
 def _after_fork() -> None:

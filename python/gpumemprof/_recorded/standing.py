@@ -9,6 +9,7 @@ import time
 
 from .._core import recording_folder
 from .._core.memory_errors import oom_reason
+from .._core.process_errors import at_end_of_processes
 from .._core.when_imported import before_import, when_imported
 
 # Whether a process goes on to keep what it allocates is seen by two numbers that the probe counts anyway.
@@ -148,34 +149,54 @@ def _look_for_holders(folder: str, cheap_since_s: float | None, growth: Growth) 
     return look_for_holders(folder, cheap_since_s, growth)
 
 
-def _look_when_it_is_cheap(folder: str) -> None:
+class _CheapLooks:
     """Where a look would be more than a hundredth of the time and nothing grows, what it needs is never loaded."""
-    from .attribution import marks
 
-    found, began_s, growth = marks(), time.monotonic(), Growth()
-    if found is None:
-        return
+    def __init__(self, folder: str, marks: Any) -> None:
+        self.folder, self.marks = folder, marks
+        self.is_handed_on = False  # or has ended
 
-    def called() -> BaseException | None:
-        growth.add_span(found.blocks())
-        if growth.is_seen() or time.monotonic() - began_s >= _LEAST_S_BEFORE_LOOK:
-            atexit.unregister(at_exit)
-            return _look_for_holders(folder, began_s, growth)
-        found.look_after(growth.events, called)
+    def begin(self) -> None:
+        self.began_s, self.growth = time.monotonic(), Growth()
+        self.marks.look_after(self.growth.events, self.called)
+
+    def begin_in_child(self) -> None:
+        if not self.is_handed_on:
+            self.begin()
+
+    def called(self) -> BaseException | None:
+        self.growth.add_span(self.marks.blocks())
+        if self.growth.is_seen() or time.monotonic() - self.began_s >= _LEAST_S_BEFORE_LOOK:
+            self.is_handed_on = True
+            return _look_for_holders(self.folder, self.began_s, self.growth)
+        self.marks.look_after(self.growth.events, self.called)
         return None
 
-    def at_exit() -> None:
+    def at_exit(self) -> None:
+        if self.is_handed_on:
+            return
+        self.is_handed_on = True  # a process of multiprocessing that is no fork calls atexit's functions, too
         try:
-            growth.end(found.blocks())
-            if growth.is_seen():
+            self.growth.end(self.marks.blocks())
+            if self.growth.is_seen():
                 from .holders.arm import look_at_exit
 
-                look_at_exit(folder, began_s, growth)
+                look_at_exit(self.folder, self.began_s, self.growth)
         except BaseException:  # the program has ended, and prints what is raised here
             pass
 
-    atexit.register(at_exit)
-    found.look_after(growth.events, called)
+
+def _look_when_it_is_cheap(folder: str) -> None:
+    from .attribution import marks
+
+    found = marks()
+    if found is None:
+        return
+    looks = _CheapLooks(folder, found)
+    looks.begin()
+    atexit.register(looks.at_exit)
+    at_end_of_processes(looks.at_exit)
+    os.register_at_fork(after_in_child=looks.begin_in_child)
 
 
 def arm(folder: str | None = None, *, attribution: bool = True) -> None:

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
+#include <tuple>
 
 #include "analysis/leaks/kept_gradients.h"
 #include "analysis/leaks/leak_groups.h"
@@ -230,6 +232,43 @@ void add_leak_findings(const std::vector<ProcessHistory>& histories, const Table
                holders.of_process(kept.process, tables), &finding);
     analysis->findings.push_back(std::move(finding));
   }
+}
+
+void fold_processes(const Tables& tables, std::vector<Finding>* findings) {
+  using Bug = std::tuple<std::string, std::string, uint32_t, int8_t>;  // line, type of device
+  std::map<Bug, std::vector<size_t>> alike;
+  for (size_t i = 0; i < findings->size(); ++i) {
+    const Finding& one = (*findings)[i];
+    if (one.name.empty() || one.stack == 0 || one.device >= tables.devices.size()) continue;
+    alike[{one.kind, one.name, tables.stacks.node(one.stack).frame,
+           tables.devices[one.device].type}]
+        .push_back(i);
+  }
+  std::vector<bool> is_told(findings->size());
+  for (const auto& [bug, places] : alike) {
+    std::set<uint32_t> processes;
+    uint64_t all_bytes = 0;
+    size_t most = places.front();
+    for (const size_t i : places) {
+      processes.insert(tables.devices[(*findings)[i].device].process);
+      all_bytes += (*findings)[i].bytes.value_or(0);
+      if ((*findings)[i].bytes > (*findings)[most].bytes) most = i;
+    }
+    if (places.size() == 1 || processes.size() < places.size()) continue;
+    Finding& told = (*findings)[most];
+    told.evidence.emplace_back("processes", processes.size());
+    told.evidence.emplace_back("all_processes_bytes", all_bytes);
+    for (const size_t i : places) {
+      if (i == most) continue;
+      is_told[i] = true;
+      told.other_devices.push_back((*findings)[i].device);
+    }
+  }
+  std::vector<Finding> out;
+  for (size_t i = 0; i < findings->size(); ++i) {
+    if (!is_told[i]) out.push_back(std::move((*findings)[i]));
+  }
+  *findings = std::move(out);
 }
 
 }  // namespace gpumemprof

@@ -220,7 +220,10 @@ std::string place_of(const Finding& finding, const Tables& tables) {
 bool is_said_by_a_leak(const Finding& finding, const Analysis& analysis) {
   return finding.kind == "steady_growth" && finding.severity == Severity::kInfo &&
          std::ranges::any_of(analysis.findings, [&](const Finding& one) {
-           return one.device == finding.device &&
+           const bool is_here = one.device == finding.device ||
+                                std::ranges::find(one.other_devices, finding.device) !=
+                                    one.other_devices.end();
+           return is_here &&
                   (one.kind == kFillsToLimit ||
                    (one.kind == "leak" && one.severity != Severity::kInfo));
          });

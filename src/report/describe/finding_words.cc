@@ -80,8 +80,13 @@ std::vector<std::string> finding_details(const Finding& finding) {
         format_count(named(finding.evidence, "warm_up_steps").value_or(0)),
         format_bytes(finding.bytes.value_or(0)), finding.confidence));
   }
+  if (const auto processes = named(finding.evidence, "processes")) {
+    out.push_back(fmt::format("{} processes do the same, and hold {} together; this is the one that holds most",
+                              format_count(*processes),
+                              format_bytes(named(finding.evidence, "all_processes_bytes").value_or(0))));
+  }
   if (const auto round = named(finding.facts, "round"); round && finding.kind == "leak") {
-    out.push_back(fmt::format("A step is one round of {}, because the program marks too few", *round));
+    out.push_back(fmt::format("A step is one round of {}, because the program marks too few steps", *round));
   }
   if (!finding.lines.empty()) out.push_back("Lines: " + lines_text(finding.lines));
   const auto survivors = named(finding.rates, "survivors_a_step");

@@ -14,6 +14,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+from ..._core.process_errors import at_end_of_processes
 from ..attribution import marks
 
 # Now, as it compiles code: done at the program's end CPython would forget that Ctrl-C ended it.
@@ -38,11 +39,13 @@ class _Looking:
         self.is_unsafe: Any = lambda: False
         self.looks: list[dict[str, Any]] = []
         self.process = os.getpid()
+        self.has_ended = False
 
     def begin(self) -> BaseException | None:
         """As _called."""
         self.load()
         atexit.register(self.at_exit)
+        at_end_of_processes(self.at_exit)
         os.register_at_fork(after_in_child=self._begin_in_child)
         if self.growth.is_seen():
             return self._look_when_safe()
@@ -51,6 +54,7 @@ class _Looking:
 
     def _begin_in_child(self) -> None:
         self.growth, self.looks, self.process = type(self.growth)(), [], os.getpid()
+        self.has_ended = False
         if self.cheap_since_s is not None:
             self.cheap_since_s, self.spent_s = time.monotonic(), 0.0
         self._ask()
@@ -97,6 +101,9 @@ class _Looking:
         self.marks.look_after(self.in_vain, self._look_when_safe)
 
     def at_exit(self) -> None:
+        if self.has_ended:
+            return
+        self.has_ended = True  # a process of multiprocessing that is no fork calls atexit's functions, too
         try:
             self.growth.end(self.marks.blocks())
             if not self.is_unsafe():

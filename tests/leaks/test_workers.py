@@ -1,0 +1,51 @@
+"""What data workers keep: told once for all of them, and with its name, though a forked process calls no exit handler."""
+
+import json
+
+import harness
+import pytest
+
+pytest.importorskip("torch")
+
+SAMPLES, WORKERS, EDGE = 240, 2, 64
+BLOCK_BYTES = 3 * EDGE * EDGE * 4
+PROGRAM = f"""
+import sys
+import torch
+
+class Images(torch.utils.data.Dataset):
+    def __init__(self):
+        self.cache = []
+    def __len__(self):
+        return {SAMPLES}
+    def __getitem__(self, index):
+        image = torch.randn(3, {EDGE}, {EDGE})
+        self.cache.append(image)
+        return image.mean(0)
+
+def main():
+    net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear({EDGE * EDGE}, 4))
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+    for rows in torch.utils.data.DataLoader(Images(), 8, num_workers={WORKERS}, multiprocessing_context=sys.argv[1]):
+        optimizer.zero_grad()
+        net(rows).square().mean().backward()
+        optimizer.step()
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+@pytest.mark.parametrize("how", ["fork", "spawn"])
+def test_workers_that_keep_the_same_are_one_leak_with_its_holder(tmp_path, how):
+    program = tmp_path / "keeps.py"
+    program.write_text(PROGRAM)
+    done = harness.record(tmp_path / "recording", [harness.PYTHON, program, how], ["-q"], timeout=300).ok()
+    report = json.loads(harness.execute([harness.COMMAND, "analyze", done.folder, "--format", "json"]).ok().stdout)
+    (leak,) = (one for one in report["findings"] if one["kind"] == "leak")
+    evidence = leak["evidence"]
+    assert (leak["name"], evidence["holder_name"]) == ("worker_growth", "Images.cache")
+    assert evidence["processes"] == WORKERS
+    # Every image that was made is kept until its worker ends.
+    assert leak["bytes"] == SAMPLES // WORKERS * BLOCK_BYTES
+    assert evidence["all_processes_bytes"] == SAMPLES * BLOCK_BYTES
