@@ -54,7 +54,7 @@ FOLDERS = {
         "replay": {"statistics", "categories", "pass", "results"},
         "series": {"statistics", "leaks", "replay", "results"},
         "oom_message": {"results"},
-        "advice": {"pass", "leaks", "results"},
+        "advice": {"categories", "pass", "leaks", "results"},
         "compare": {"categories", "pass", "replay", "results"},
         "ranks": {"driver", "statistics", "categories", "pass", "results"},
         "door": {"categories", "pass", "driver", "host", "results", "leaks", "replay", "ranks", "series", "oom_message"},

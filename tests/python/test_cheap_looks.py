@@ -57,9 +57,17 @@ def test_no_look_before_it_is_a_hundredth_of_the_time(tmp_path, clock):
 def test_all_looks_together_are_a_hundredth(tmp_path, clock):
     one, limits = looking(tmp_path, clock, took_s=0.3)
     for clock.now_s in (60.0, 61.0, 70.0, 71.0, 80.0):
-        one.at_exit()
+        one._look_once()
     # Of 0.6 s at a minute one look takes half; 0.3 are left at once, then 0.1 more comes with ten seconds each.
     assert limits == [pytest.approx(0.3), pytest.approx(0.3), pytest.approx(0.1)]
+
+
+def test_the_end_is_looked_at_once_though_a_spawned_process_tells_of_it_twice(tmp_path, clock):
+    one, limits = looking(tmp_path, clock, took_s=0.1)
+    clock.now_s = 60.0
+    one.at_exit()
+    one.at_exit()
+    assert limits == [pytest.approx(0.3)]
 
 
 def test_what_goes_on_to_grow_is_looked_at_for_three_tenths_of_a_second_in_all(tmp_path, clock):

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "analysis/advice/practices.h"
+#include "analysis/categories/category_sums.h"
 #include "analysis/leaks/leaks.h"
 #include "base/size.h"
 
@@ -177,19 +178,14 @@ void find_prefetched(const PracticeEvidence& evidence, std::vector<PracticeCandi
   }
 }
 
-/// Of a program that ran out of memory: half of what goes with one batch, by its types. What an
-/// optimizer's step makes goes with the weights.
+/// Of a program that ran out of memory: half of what goes with one batch.
 void find_batch(const PracticeEvidence& evidence, const DeviceAnalysis& device,
                 std::vector<PracticeCandidate>* out) {
   if (evidence.analysis.ends.refused.empty()) return;
   PracticeCandidate candidate;
   uint64_t bytes = 0, most = 0;
   for (const CategoryHolder& holder : device.categories.at_peak) {
-    const bool is_of_batch = holder.category == Category::kActivation ||
-                             holder.category == Category::kInput ||
-                             holder.category == Category::kTemporary;
-    const WorkPhase phase = attribution_of(evidence.tables, holder.stack).phase;
-    if (!is_of_batch || phase == WorkPhase::kOptimizer) continue;
+    if (!is_of_batch(holder, evidence.tables)) continue;
     bytes += holder.bytes;
     if (holder.bytes > most)
       most = holder.bytes, candidate.advice.stack = leak_line(evidence.tables, holder.stack);

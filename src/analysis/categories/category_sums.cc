@@ -84,6 +84,16 @@ HolderWork work_of_holder(const CategoryHolder& holder, const Tables& tables) {
   return work;
 }
 
+bool is_of_batch(const CategoryHolder& holder, const Tables& tables) {
+  if (holder.category != Category::kActivation && holder.category != Category::kInput &&
+      holder.category != Category::kTemporary)
+    return false;
+  const std::string phase = work_of_holder(holder, tables).phase;
+  return phase == work_phase_name(WorkPhase::kForward) ||
+         phase == work_phase_name(WorkPhase::kBackward) ||
+         phase == work_phase_name(WorkPhase::kDataLoading);
+}
+
 CategorySums category_sums(const std::vector<CategoryHolder>& holders, const Tables& tables) {
   CategorySums sums;
   Groups categories, modules, phases, user_phases;

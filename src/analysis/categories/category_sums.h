@@ -60,4 +60,8 @@ struct HolderWork {
 };
 HolderWork work_of_holder(const CategoryHolder& holder, const Tables& tables);
 
+/// Whether the size of a batch decides it: activations, inputs and temporaries of the passes and of
+/// loading data. What an optimizer's step makes, or an average of weights, has a size of its own.
+bool is_of_batch(const CategoryHolder& holder, const Tables& tables);
+
 }  // namespace gpumemprof

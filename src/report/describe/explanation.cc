@@ -140,18 +140,10 @@ class Paragraph {
     return text;
   }
 
-  /// What is made outside of the passes and the data, as an average of weights, has its own size.
   void sum_up_batch(const std::vector<CategoryHolder>& holders) {
     for (const CategoryHolder& holder : holders) {
-      const bool is_activation = holder.category == Category::kActivation;
-      if (!is_activation && holder.category != Category::kInput &&
-          holder.category != Category::kTemporary)
-        continue;
-      const std::string phase = work_of_holder(holder, tables_).phase;
-      const bool is_of_pass = phase == work_phase_name(WorkPhase::kForward) ||
-                              phase == work_phase_name(WorkPhase::kBackward) ||
-                              phase == work_phase_name(WorkPhase::kDataLoading);
-      if (is_of_pass) (is_activation ? activations_ : others_of_batch_) += holder.bytes;
+      if (!is_of_batch(holder, tables_)) continue;
+      (holder.category == Category::kActivation ? activations_ : others_of_batch_) += holder.bytes;
     }
   }
 
