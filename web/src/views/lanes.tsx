@@ -30,27 +30,31 @@ export function figure_at(line: Chart["lines"][number], time_s: number): number 
 
 const KEY = 16; // the width of a line's sign before its name
 
-/** The lane's title, then of each line its sign, name and figure at the moment; what has no room is left out. */
+/** The lane's title, then of each line its sign, name and figure at the moment. The title gives way to the first line, a
+ * name to its figure; a line without room for half of its name is left out. */
 function draw_words(c: CanvasRenderingContext2D, lane: Chart, width: number): void {
   const time_s = time_of(data.times.value, data.hovered.value ?? moment.value) / 1e9;
   const end = data.LEFT + width - 8;
   let x = data.LEFT + 2;
+  const width_of = (text: string) => c.measureText(text).width;
   const say = (text: string) => {
-    const fitting = fit_text(c, text, end - x);
-    c.fillText(fitting, x, 7);
-    x += c.measureText(fitting).width + 8;
-    return fitting === text;
+    c.fillText(text, x, 7);
+    x += width_of(text) + 8;
   };
-  if (!say(`${format.plain(lane.title, 60)}${lane.limit_bytes ? ` of ${format.bytes(lane.limit_bytes)}` : ""}:`)) return;
-  for (const [k, line] of lane.lines.entries()) {
-    if (end - x < 2 * KEY) return;
+  const words = lane.lines.map((line) => [format.plain(line.name, 60), ` ${format.bytes(figure_at(line, time_s)) || "unknown"}`]);
+  const first = words[0] ? KEY + 8 + width_of(words[0].join("")) : 0;
+  const title = `${format.plain(lane.title, 60)}${lane.limit_bytes ? ` of ${format.bytes(lane.limit_bytes)}` : ""}:`;
+  say(fit_text(c, title, Math.max(end - x - first, width / 3)));
+  for (const [k, [name, figure]] of words.entries()) {
+    const room = end - x - KEY - width_of(figure);
+    if (room < width_of(name) / 2) break;
     stroke_as(c, k);
     c.beginPath();
     c.moveTo(x, 7);
     c.lineTo(x + KEY - 4, 7);
     c.stroke();
     x += KEY;
-    if (!say(`${format.plain(line.name, 60)} ${format.bytes(figure_at(line, time_s)) || "unknown"}`)) break;
+    say(fit_text(c, name, room) + figure);
   }
   c.setLineDash([]);
 }

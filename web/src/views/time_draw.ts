@@ -17,6 +17,7 @@ const chosen_block = part("block");
 export const LINE_DASH: Record<string, number[]> = { reserved: [7, 4], requested: [2, 3], capacity: [12, 3, 2, 3] };
 
 const MOST_TALL = 8; // marks of refused requests that cross the chart
+const LEAST_BETWEEN_STEPS = 12; // pixels: nearer together only steps with a label cross the chart
 
 /** The first and last visible column. */
 function seen_columns(levels: Levels, axis: Axis): [number, number] {
@@ -265,15 +266,17 @@ function draw_hits(c: CanvasRenderingContext2D, levels: Levels, x_of: (e: number
 function draw_marks(c: CanvasRenderingContext2D, x_of: (e: number) => number, plot: Plot, tone: Colours): void {
   c.textBaseline = "middle";
   c.textAlign = "left";
-  const taken: [number, number][] = []; // by labels
-  /** Draws a label where the first of `places` has room for it. */
+  const chosen = x_of(moment.value);
+  const taken: [number, number][] = [[chosen - 3, chosen + 3]]; // by labels, and by the sign of the moment
+  /** Draws a label where the first of `places` has room for it; false where none has. */
   const flag = (text: string, colour: string, ...places: ((width: number) => number)[]) => {
     const w = c.measureText(text).width;
     const at = places.map((place) => place(w)).find((x) => x >= plot.x && x + w <= plot.x + plot.w && taken.every(([from, to]) => x > to + 10 || x + w < from - 10));
-    if (at === undefined) return;
+    if (at === undefined) return false;
     c.fillStyle = colour;
     c.fillText(text, at, plot.y / 2 + 1);
     taken.push([at, at + w]);
+    return true;
   };
   // One that began further left keeps its label while some of it is to the right.
   const after = (x: number) => (w: number) => (x + 4 + w < plot.x ? -1 : Math.max(plot.x + 3, x + 4));
@@ -291,6 +294,8 @@ function draw_marks(c: CanvasRenderingContext2D, x_of: (e: number) => number, pl
     if (is_tall || mark === refused[0]) flag(`Out of memory${mark.bytes ? `: ${format.bytes(mark.bytes)} refused` : ""}`, tone.bad, after(x), before(x));
   }
   c.lineWidth = 1;
+  const steps = shown.filter((mark) => mark.kind === data.STEP && x_of(mark.event) >= plot.x && x_of(mark.event) <= plot.x + plot.w);
+  const are_many = steps.length * LEAST_BETWEEN_STEPS > plot.w;
   for (const mark of shown) {
     const x = Math.round(x_of(mark.event)) + 0.5;
     if (mark.kind === data.UNKNOWN_BEFORE) {
@@ -302,10 +307,13 @@ function draw_marks(c: CanvasRenderingContext2D, x_of: (e: number) => number, pl
       flag("Unknown before this point", tone.dim, after(plot.x));
     } else if (mark.kind === data.STEP || mark.kind === data.PHASE || mark.kind === data.ANNOTATION) {
       if (x < plot.x - 200 || x > plot.x + plot.w) continue;
+      const label = mark.label.length > 40 ? `${format.plain(mark.label.slice(0, 40))}…` : format.plain(mark.label);
+      const is_named = flag(label, tone.mark, mark.kind === data.STEP ? before(x) : after(x));
+      const is_tall = is_named || mark.kind !== data.STEP || !are_many;
       c.strokeStyle = tone.mark;
       c.setLineDash(mark.kind === data.STEP ? [] : [3, 3]);
       c.globalAlpha = 0.55;
-      if (x >= plot.x) line(c, x, plot.y - 6, x, plot.y + plot.h);
+      if (x >= plot.x) line(c, x, plot.y - 6, x, is_tall ? plot.y + plot.h : plot.y);
       if (mark.end !== NONE && mark.end > mark.event) {
         c.lineWidth = 3;
         line(c, x, plot.y - 2, x_of(mark.end), plot.y - 2);
@@ -313,8 +321,6 @@ function draw_marks(c: CanvasRenderingContext2D, x_of: (e: number) => number, pl
       }
       c.globalAlpha = 1;
       c.setLineDash([]);
-      const label = mark.label.length > 40 ? `${format.plain(mark.label.slice(0, 40))}…` : format.plain(mark.label);
-      flag(label, tone.mark, mark.kind === data.STEP ? before(x) : after(x));
     }
   }
 }
