@@ -199,6 +199,28 @@ def test_what_to_do_about_one_request_that_is_too_large(tmp_path):
     assert "Next: lower the request that was refused (32.0 PiB), or what was live beside it." in text
 
 
+GROWS = """
+import resource, torch
+torch.set_num_threads(1)
+net = torch.nn.Sequential(*[torch.nn.Linear(256, 256) for _ in range(4)])
+net(torch.ones(8, 256)).sum().backward()
+with open("/proc/self/statm") as file:
+    mapped = int(file.read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (mapped + (256 << 20), resource.RLIM_INFINITY))
+for n in range(1, 200):
+    net(torch.ones(2048 * n, 256)).sum().backward()
+"""
+
+
+def test_where_a_batch_holds_the_peak_of_a_program_that_ran_out_a_smaller_one_is_next(tmp_path):
+    program = tmp_path / "grows.py"
+    program.write_text(GROWS)
+    folder = harness.record(tmp_path / "r", [harness.PYTHON, program]).folder
+    text = " ".join(command("analyze", folder).ok().stdout.decode().split())
+    assert text.startswith("Out of memory: "), text[:200]
+    assert "Next: a smaller batch or checkpointing; " in text and " are activations, inputs and temporaries." in text
+
+
 def test_a_note_of_an_exception_may_hold_anything(tmp_path, light):
     code = "from light import Block\nblock = Block(5000)\nimport os\nos._exit(3)"
     done = harness.record(tmp_path / "r", [harness.PYTHON, "-c", code], env=light.env | {"PYTHONPATH": str(harness.PROGRAMS)})

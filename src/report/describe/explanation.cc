@@ -224,8 +224,8 @@ class Paragraph {
     const PeakWork& work = device_.categories.peak;
     const bool knows_step = has_categories_ && work.is_known;
     const uint64_t freed = knows_step ? figure("freed_in_step_bytes", work.freed_in_step_bytes) : 0;
+    const uint64_t of_batch = activations_ + others_of_batch_;
     if (const Finding* worst = worst_finding()) {
-      const uint64_t of_batch = activations_ + others_of_batch_;
       if (worst->kind == "out_of_memory" && !worst->is_fix_simulated && of_batch >= peak_ / 2) {
         return say(fmt::format("Next: a smaller batch or checkpointing; {} are activations, inputs "
                                "and temporaries, and {}.",
@@ -239,7 +239,7 @@ class Paragraph {
     const bool is_in_optimizer =
         attribution_of(tables_, work.stack).phase == WorkPhase::kOptimizer;
     const bool is_of_the_batch =
-        !is_in_optimizer && 2 * (activations_ + others_of_batch_) >= freed;
+        !is_in_optimizer && 2 * of_batch >= freed;
     if (knows_step && work.step_ended && say_what_outlived_the_step(freed)) return;
     if (knows_step && is_of_the_batch && work.step_ended && freed >= peak_ / kLeastShare) {
       return say(fmt::format("Next: a smaller batch{}; {} were freed before step {} ended{}.",
@@ -248,10 +248,20 @@ class Paragraph {
     }
     if (knows_step && work.step_ended && !is_in_optimizer && say_what_went_with_the_step(freed))
       return;
-    if (!analysis_.ends.refused.empty() && analysis_.ends.refused[0].requested) {
+    const auto& refused = analysis_.ends.refused;
+    const uint64_t requested = refused.empty() || !refused[0].requested
+                                   ? 0
+                                   : refused[0].requested->least_bytes;
+    // More than all that was live: no smaller batch makes room for it.
+    if (!refused.empty() && requested <= peak_ && of_batch >= peak_ / 2 && of_batch != 0) {
+      return say(fmt::format("Next: a smaller batch or checkpointing; {} are activations, inputs "
+                             "and temporaries.",
+                             share(figure("batch_bytes", of_batch))));
+    }
+    if (requested != 0) {
       return say(
           fmt::format("Next: lower the request that was refused ({}), or what was live beside it.",
-                      format_bytes(analysis_.ends.refused[0].requested->least_bytes)));
+                      format_bytes(requested)));
     }
     say(device_.snapshot && !device_.snapshot->is_recorded
             ? "Next: gpumemprof whatif --sweep tries other allocator settings."
