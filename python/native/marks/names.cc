@@ -30,6 +30,10 @@ struct Root {
     if (below.empty()) return name;
     return is_plain ? below : name + "." + below;
   }
+  /// What the model itself holds is called by its class, as what it makes itself is.
+  std::string path_of_tensor(const std::string& below) const {
+    return below.find('.') == std::string::npos ? name + "." + below : path(below);
+  }
 };
 
 PyTypeObject* g_type = nullptr;
@@ -98,7 +102,7 @@ void tell_tensors(const Root& root, const Tree& tree, bool only_what_is_new) {
   for (const Told& t : told) {
     const int role = role_of(t.first->is_parameter);
     if (only_what_is_new && roles().is_told(t.address, role, t.first->tensor)) continue;
-    std::string name = root.path(t.first->name);
+    std::string name = root.path_of_tensor(t.first->name);
     if (t.more) name += " and " + std::to_string(t.more) + " more";
     roles().tell(t.address, role, t.first->tensor, std::move(name));
   }
@@ -181,7 +185,7 @@ std::unordered_map<PyObject*, std::string> parameter_names() {
   std::unordered_map<PyObject*, std::string> names;
   for (const Root& root : *g_roots) {
     for (const FoundTensor& found : tree_of(root.module).tensors) {
-      if (found.is_parameter) names.emplace(found.tensor, root.path(found.name));
+      if (found.is_parameter) names.emplace(found.tensor, root.path_of_tensor(found.name));
     }
   }
   return names;

@@ -150,11 +150,12 @@ void add_entries(const LeakEvidence& evidence, Finding* finding) {
   finding->evidence.emplace_back("entries", deque.entries);
   finding->evidence.emplace_back("most_entries", deque.most_entries);
   if (deque.entries == 0) return;
+  constexpr double kMostBytes = 1e18;  // a file may say anything
+  const double full = static_cast<double>(evidence.held_bytes) *
+                      (static_cast<double>(deque.most_entries) / static_cast<double>(deque.entries));
+  if (full > kMostBytes) return;
   // Live blocks that another name is nearer to are in it all the same.
-  finding->evidence.emplace_back(
-      "full_bytes", std::max(*finding->bytes, rounded(static_cast<double>(evidence.held_bytes) /
-                                                      static_cast<double>(deque.entries) *
-                                                      static_cast<double>(deque.most_entries))));
+  finding->evidence.emplace_back("full_bytes", std::max(*finding->bytes, rounded(full)));
 }
 
 /// All but the limit and the holder.
