@@ -71,6 +71,14 @@ def tied():
     train(model, optimizer, torch.arange(30).reshape(2, 15), 2)
 
 
+def bare():
+    """A model that holds its parameters itself."""
+    model = nn.Linear(8, 8)
+    optimizer = torch.optim.Adam(model.parameters())
+    train(model, optimizer, torch.ones(2, 8))
+    say(storages=storages(model, optimizer), modules={f"{id(model):x}": "Linear"})
+
+
 def flat():
     """Parameters and gradients that are views of one block each, as those of a model in shards may be."""
     model = nn.Sequential(nn.Linear(8, 8, bias=False), nn.Linear(8, 8, bias=False))

@@ -1,6 +1,7 @@
 """What the Python half of the probe tells a recording, against what the program itself knows of its model."""
 
 import os
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -80,6 +81,13 @@ def test_every_storage_has_the_name_that_pytorch_gives_it(recorded):
     later = by_step(raw)[1:-1]
     assert all(told_in(part) <= {0, 3} for part in later)  # nothing changed but that gradients are others
     assert [holds(part) for part in by_step(raw)[:-1]] == [1] * (1 + len(later))
+
+
+def test_what_a_model_holds_itself_is_called_by_its_class_as_what_it_makes(recorded):
+    (said,), raw = recorded("bare")
+    assert modules(raw) == said["modules"]
+    own = {re.sub(r"(weight|bias)$", r"Linear.\1", name): address for name, address in said["storages"].items()}
+    assert storages(by_step(raw)[0]) == own and len(own) == 10
 
 
 def test_of_a_view_it_is_the_storage_that_is_told(recorded):
