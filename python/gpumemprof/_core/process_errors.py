@@ -1,10 +1,9 @@
 """Notices how a process of multiprocessing ends.
 
 Such a process catches everything, prints it and ends with 1: no hook of Python's sees it, and a forked one calls no
-function of atexit. But up to Python 3.12 it runs the
-finalizers while the exception is still on its way, so nothing has to be replaced. From 3.13 on it does not; there the
-process object gets a `run` around its own as it begins, which takes itself out of tracebacks, and a process that is armed
-only by what it runs goes without. Classes with their own `run` are served.
+function of atexit. But up to Python 3.12 it runs the finalizers while the exception is still on its way, so nothing has to
+be replaced. From 3.13 on it does not; there the process object gets a `run` around its own as it begins, which takes itself
+out of tracebacks, and a process that is armed only by what it runs goes without. Classes with their own `run` are served.
 """
 
 from __future__ import annotations
@@ -81,8 +80,7 @@ def _wrap_bootstrap(base: Any) -> None:
                 if error.__traceback__ is not None:
                     error.__traceback__ = error.__traceback__.tb_next
                 raise
-            for end in _ends:
-                end()
+            _process_ends(handled)
 
         self.__dict__["run"] = run
         return begin(self, *args, **kwargs)

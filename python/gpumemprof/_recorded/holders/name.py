@@ -14,8 +14,6 @@ from .walk import Step, attribute_of, is_cache, is_own_class, key_in, way_to
 
 _PARTS_OF_MODULE = ("_parameters", "_buffers", "_modules")
 _CONTAINERS = ("list", "dict", "tuple", "set", "frozenset", "deque", "OrderedDict", "defaultdict", "Counter")
-
-
 # What grows inside an entry of a deque: then its `maxlen` limits nothing.
 _GROWING = frozenset(_CONTAINERS) - {"tuple", "frozenset", "dict"}
 
