@@ -245,29 +245,31 @@ void fold_processes(const Tables& tables, std::vector<Finding>* findings) {
            tables.devices[one.device].type}]
         .push_back(i);
   }
-  std::vector<bool> is_told(findings->size());
+  std::vector<bool> is_folded(findings->size());
   for (const auto& [bug, places] : alike) {
     std::set<uint32_t> processes;
     uint64_t all_bytes = 0;
-    size_t most = places.front();
     for (const size_t i : places) {
       processes.insert(tables.devices[(*findings)[i].device].process);
       all_bytes += (*findings)[i].bytes.value_or(0);
-      if ((*findings)[i].bytes > (*findings)[most].bytes) most = i;
     }
     if (places.size() == 1 || processes.size() < places.size()) continue;
-    Finding& told = (*findings)[most];
+    // The worst: a smaller device may be full sooner.
+    const size_t worst = *std::ranges::max_element(places, {}, [&](size_t i) {
+      return std::pair((*findings)[i].severity, (*findings)[i].bytes);
+    });
+    Finding& told = (*findings)[worst];
     told.evidence.emplace_back("processes", processes.size());
     told.evidence.emplace_back("all_processes_bytes", all_bytes);
     for (const size_t i : places) {
-      if (i == most) continue;
-      is_told[i] = true;
+      if (i == worst) continue;
+      is_folded[i] = true;
       told.other_devices.push_back((*findings)[i].device);
     }
   }
   std::vector<Finding> out;
   for (size_t i = 0; i < findings->size(); ++i) {
-    if (!is_told[i]) out.push_back(std::move((*findings)[i]));
+    if (!is_folded[i]) out.push_back(std::move((*findings)[i]));
   }
   *findings = std::move(out);
 }

@@ -23,8 +23,9 @@ struct LeakContext {
 void add_leak_findings(const std::vector<ProcessHistory>& histories, const Tables& tables,
                        const LeakContext& context, Analysis* analysis);
 
-/// One bug in several processes, workers or ranks, is one finding: that of the process where it holds
-/// most, with `processes` and `all_processes_bytes`. After what asks each device for its leaks.
+/// One bug in several processes, workers or ranks, is one finding: the most severe of them, else the
+/// one that holds most, with `processes` and `all_processes_bytes`. After what asks each device for
+/// its leaks.
 void fold_processes(const Tables& tables, std::vector<Finding>* findings);
 
 }  // namespace gpumemprof

@@ -81,7 +81,7 @@ std::vector<std::string> finding_details(const Finding& finding) {
         format_bytes(finding.bytes.value_or(0)), finding.confidence));
   }
   if (const auto processes = named(finding.evidence, "processes")) {
-    out.push_back(fmt::format("{} processes do the same, and hold {} together; this is the one that holds most",
+    out.push_back(fmt::format("{} processes do the same, and hold {} together; these are the figures of the worst",
                               format_count(*processes),
                               format_bytes(named(finding.evidence, "all_processes_bytes").value_or(0))));
   }
