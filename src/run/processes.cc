@@ -17,6 +17,7 @@ namespace {
 constexpr size_t kMaxSmallFileBytes = 16 << 10;
 constexpr size_t kMaxMapsBytes = 64u << 20;
 constexpr size_t kMaxCommandBytes = 1024;
+constexpr size_t kMaxEnvironmentBytes = 4u << 20;
 
 /// Hands out a file's bytes piece by piece; false where it cannot be opened.
 template <class OnPiece>
@@ -205,6 +206,13 @@ std::string command_line(const std::string& proc, int pid) {
   std::ranges::replace(text, '\0', ' ');
   if (text.size() > kMaxCommandBytes) text.resize(kMaxCommandBytes);
   return text;
+}
+
+bool has_in_environment(const std::string& proc, int pid, const std::string& entry) {
+  std::string text(1, '\0');
+  read_pieces(in_proc(proc, pid, "environ"), kMaxEnvironmentBytes,
+              [&](std::string_view piece) { text += piece; });
+  return text.find('\0' + entry + '\0') != text.npos;
 }
 
 int innermost_pid(const std::string& proc, int pid) {

@@ -53,6 +53,10 @@ bool has_gpu_open(const std::string& proc, int pid);
 /// argv separated by spaces, cut at 1 KiB; empty where it cannot be read.
 std::string command_line(const std::string& proc, int pid);
 
+/// Whether a process was started with exactly this entry, "NAME=VALUE", in its environment; false
+/// where it cannot be read.
+bool has_in_environment(const std::string& proc, int pid, const std::string& entry);
+
 /// The PID that the process itself sees (it may live in its own PID namespace).
 int innermost_pid(const std::string& proc, int pid);
 

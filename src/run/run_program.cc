@@ -13,7 +13,6 @@
 
 #include "devices/host_memory.h"
 #include "devices/oom_kills.h"
-#include "devices/proc_text.h"
 #include "recording/seal.h"
 #include "run/arena_keeping.h"
 #include "run/child.h"
@@ -310,7 +309,9 @@ Status run_and_watch(Plan* plan, FolderSealer* sealer, RunOutcome* outcome) {
   plan->meta.kernel_kills = outcome->kernel_kills = kills_now(&kills);
   plan->meta.left_in_shm = left_in_shm(shm_before, known_pids(*plan), [&watcher] {
     watcher.look();
-    return watcher.any_alive();
+    return watcher.any_at_work() ? Others::kAtWork
+           : watcher.any_alive() ? Others::kAtRest
+                                 : Others::kNone;
   });
   plan->meta.exits = watcher.exits();
   outcome->not_recorded = watcher.not_recorded();
@@ -326,26 +327,11 @@ Status run_and_watch(Plan* plan, FolderSealer* sealer, RunOutcome* outcome) {
   return {};
 }
 
-/// A process that has the folder's name from us may record into it, whether or not it was seen to
-/// be a descendant: its parent may have ended at once.
-bool is_any_told_of(const std::string& folder) {
-  const std::string entry = "GPUMEMPROF_DIR=" + folder + '\0';
-  std::error_code error;
-  for (std::filesystem::directory_iterator one("/proc", error), end; !error && one != end;
-       one.increment(error)) {
-    const std::string name = one->path().filename();
-    if (name.find_first_not_of("0123456789") != name.npos) continue;
-    const std::string environment = read_proc_text(one->path().string() + "/environ");
-    if (environment.find(entry) != environment.npos) return true;
-  }
-  return false;
-}
-
 /// A folder that has our name, so that nobody else knows of it, and no recording.
 void leave_no_empty_folder(const RunOptions& options, const Plan& plan, RunOutcome* outcome) {
   const bool is_of_use = !outcome->recorded.empty() || !outcome->not_recorded.empty() ||
                          !outcome->oom_bundles.empty() || outcome->is_any_alive;
-  if (!options.folder.empty() || is_of_use || is_any_told_of(plan.folder)) return;
+  if (!options.folder.empty() || is_of_use) return;
   std::error_code error;
   const auto all = std::distance(std::filesystem::directory_iterator(plan.folder, error), {});
   if (error || static_cast<size_t>(all) != files_of_recording(plan.folder).size()) return;

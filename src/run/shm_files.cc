@@ -83,12 +83,14 @@ std::vector<ShmFile> shm_files(const std::string& root) {
 }
 
 std::vector<ShmFile> left_in_shm(const std::vector<ShmFile>& before, const std::vector<int>& pids,
-                                 const std::function<bool()>& is_any_alive,
-                                 const std::string& root) {
-  constexpr int kMostLooks = 50;
+                                 const std::function<Others()>& others, const std::string& root) {
+  constexpr int kMostLooks = 500, kMostLooksAtRest = 50;
   constexpr useconds_t kBetween = 20'000;
   std::vector<ShmFile> out = new_and_unused(before, root);
-  for (int looks = 1; looks < kMostLooks && !out.empty() && is_any_alive(); ++looks) {
+  for (int looks = 1, at_rest = 1; looks < kMostLooks && !out.empty(); ++looks) {
+    const Others now = others();
+    if (now == Others::kAtRest) ++at_rest;
+    if (now == Others::kNone || at_rest > kMostLooksAtRest) break;
     usleep(kBetween);
     out = new_and_unused(before, root);
   }

@@ -7,7 +7,7 @@ namespace {
 
 class ShmFiles : public FakeRoot {};
 
-bool nobody() { return false; }
+Others nobody() { return Others::kNone; }
 
 TEST_F(ShmFiles, OnlyWhatIsNewAndNobodyUsesIsLeft) {
   put("/dev/shm/old", "x");
@@ -43,12 +43,28 @@ TEST_F(ShmFiles, WhoOutlivesTheProgramMayRemoveThem) {
   int asked = 0;
   const auto lives_for_two_looks = [&] {
     if (++asked == 2) std::filesystem::remove(root_ + "/dev/shm/removed");
-    return asked <= 2;
+    return asked <= 2 ? Others::kAtRest : Others::kNone;
   };
   const auto left = left_in_shm({}, {}, lives_for_two_looks, root_);
   ASSERT_EQ(left.size(), 1u);
   EXPECT_EQ(left[0].name, "kept");
   EXPECT_EQ(asked, 3);
+}
+
+TEST_F(ShmFiles, WhoIsAtWorkIsWaitedForLongerThanWhoRests) {
+  put("/dev/shm/removed", "x");
+  int asked = 0;
+  const auto starved = [&] {
+    if (++asked == 80) std::filesystem::remove(root_ + "/dev/shm/removed");
+    return Others::kAtWork;
+  };
+  EXPECT_TRUE(left_in_shm({}, {}, starved, root_).empty());
+  EXPECT_EQ(asked, 80);
+  put("/dev/shm/kept", "x");
+  asked = 0;
+  const auto rests = [&] { return ++asked, Others::kAtRest; };
+  EXPECT_EQ(left_in_shm({}, {}, rests, root_).size(), 1u);
+  EXPECT_EQ(asked, 50);
 }
 
 }  // namespace

@@ -108,6 +108,13 @@ bool DescendantWatcher::is_descendant(const ProcessStat& stat, const ByPid& by_p
   return false;
 }
 
+bool DescendantWatcher::has_folder_in_environment(const ProcessStat& stat) {
+  const auto [it, is_new] = strangers_.try_emplace(stat.id.pid, 0);
+  if (stat.id.pid == getpid() || it->second == stat.id.start_ticks) return false;
+  it->second = stat.id.start_ticks;
+  return has_in_environment(proc_, stat.id.pid, "GPUMEMPROF_DIR=" + folder_);
+}
+
 void DescendantWatcher::retire(int pid, const Known& known) {
   if (known.looks_with_torch == 0 || finished_.size() >= kMaxFinished) return;
   finished_.push_back({{pid, known.start_ticks}, known});
@@ -115,13 +122,13 @@ void DescendantWatcher::retire(int pid, const Known& known) {
 
 void DescendantWatcher::look() {
   ++look_number_;
-  any_alive_ = false;
+  any_alive_ = any_at_work_ = false;
   list_recorded();
   std::vector<ProcessStat> all = list_processes(proc_);
   ByPid by_pid;
   for (const ProcessStat& stat : all) by_pid.emplace(stat.id.pid, &stat);
   for (const ProcessStat& stat : all) {
-    if (!is_descendant(stat, by_pid)) continue;
+    if (!is_descendant(stat, by_pid) && (root_ != 0 || !has_folder_in_environment(stat))) continue;
     Known& known = known_[stat.id.pid];
     if (known.start_ticks != stat.id.start_ticks) {  // new, or a PID that came back
       retire(stat.id.pid, known);
@@ -130,6 +137,7 @@ void DescendantWatcher::look() {
     known.last_seen = look_number_;
     known.is_running = stat.state != 'Z';
     any_alive_ = any_alive_ || known.is_running;
+    any_at_work_ = any_at_work_ || stat.state == 'R' || stat.state == 'D';
     examine(stat, &known);
     // Its file comes with its first event, which may be its last.
     if (known.is_running && stat.id.pid != root_) exits_.watch(stat.id, known.inner_pid);

@@ -26,7 +26,8 @@ class DescendantWatcher {
 
   /// One look.
   void look();
-  /// The program was reaped: its PID may come back as somebody else's.
+  /// The program was reaped: its PID may come back as somebody else's. From now on a look also finds
+  /// what no look saw while its parents lived: whoever has the folder's name in its environment.
   void root_ended() { root_ = 0; }
   /// What is known after the last look.
   std::vector<NotRecorded> not_recorded() const;
@@ -38,6 +39,8 @@ class DescendantWatcher {
   std::vector<ProcessExitStatus> exits() const;
   /// A known descendant was still running at the last look.
   bool any_alive() const { return any_alive_; }
+  /// One of them ran, or waited for a CPU or a disk.
+  bool any_at_work() const { return any_at_work_; }
   /// Those that were running at the last look, the program first where it is among them.
   std::vector<ProcessId> running() const;
   /// A GPU's driver or run time was seen in some process, recorded or not.
@@ -66,6 +69,7 @@ class DescendantWatcher {
   };
   using ByPid = std::unordered_map<int, const ProcessStat*>;
   bool is_descendant(const ProcessStat& stat, const ByPid& by_pid) const;
+  bool has_folder_in_environment(const ProcessStat& stat);
   void list_recorded();
   void retire(int pid, const Known& known);
   void look_for_gpu(const ProcessStat& stat, Known* known);
@@ -83,10 +87,12 @@ class DescendantWatcher {
   std::unordered_map<std::string, bool> calls_by_name_;  // what libc10.so of this path does
   std::string unreadable_command_;
   ProcessExits exits_;
+  std::unordered_map<int, uint64_t> strangers_;  // by pid, start ticks: their environment was read
   uint64_t look_number_ = 0;
   bool torch_seen_ = false;
   bool gpu_seen_ = false;
   bool any_alive_ = false;
+  bool any_at_work_ = false;
 };
 
 }  // namespace gpumemprof

@@ -76,10 +76,15 @@ class WatcherTest : public testing::Test {
   }
   void TearDown() override { fs::remove_all(proc_); }
 
-  void process(int pid, int parent, uint64_t ticks, const std::string& maps, uint64_t bytes = 1) {
+  void environment(int pid, const std::string& first, const std::string& second) {
+    std::ofstream(proc_ + '/' + std::to_string(pid) + "/environ")
+        << first << '\0' << second << '\0';
+  }
+  void process(int pid, int parent, uint64_t ticks, const std::string& maps, uint64_t bytes = 1,
+               char state = 'S') {
     std::string base = proc_ + '/' + std::to_string(pid);
     fs::create_directory(base);
-    std::ofstream(base + "/stat") << pid << " (python) S " << parent
+    std::ofstream(base + "/stat") << pid << " (python) " << state << ' ' << parent
                                   << " 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 " << ticks << ' '
                                   << bytes << " 1\n";
     std::ofstream(base + "/maps") << "7f8-7f9 r--p 0 fe:00 1  /bin/python\n" << maps;
@@ -213,6 +218,28 @@ TEST_F(WatcherTest, ADaemonStaysOursWhenItsParentIsGone) {
   watcher.look();
   EXPECT_THAT(named(watcher), ElementsAre(101, 102));
   EXPECT_TRUE(watcher.any_alive());
+}
+
+TEST_F(WatcherTest, WhoLostItsParentsUnseenIsKnownByItsEnvironment) {
+  process(100, 1, 5, "");
+  process(101, 1, 6, kTorch);
+  environment(101, "A=1", "GPUMEMPROF_DIR=" + folder_);
+  process(102, 1, 6, kTorch);
+  environment(102, "GPUMEMPROF_DIR=" + folder_ + "/other", "OLD_GPUMEMPROF_DIR=" + folder_);
+  DescendantWatcher watcher(100, folder_, proc_);
+  watcher.look();
+  EXPECT_FALSE(watcher.torch_seen()) << "while the program lives, its descendants alone are read";
+  gone(100);
+  watcher.root_ended();
+  watcher.look();
+  EXPECT_THAT(named(watcher), ElementsAre(101));
+  EXPECT_TRUE(watcher.any_alive());
+  EXPECT_FALSE(watcher.any_at_work());
+  gone(101);
+  process(103, 1, 8, "", 1, 'R');
+  environment(103, "GPUMEMPROF_DIR=" + folder_, "B=2");
+  watcher.look();
+  EXPECT_TRUE(watcher.any_at_work());
 }
 
 TEST_F(WatcherTest, APidThatComesBackIsAnotherProcess) {
