@@ -15,7 +15,7 @@ import { ChartView } from "./views/chart.tsx";
 import { Compare } from "./views/compare.tsx";
 import { Devices } from "./views/devices.tsx";
 import { Holders } from "./views/holders.tsx";
-import { lanes } from "./views/lanes.tsx";
+import { lanes } from "./views/time_data.ts";
 import { Findings, findings_count, Report, worst_finding } from "./views/report.tsx";
 import { Source } from "./views/source.tsx";
 import { Space } from "./views/space.tsx";

@@ -5,6 +5,8 @@ export interface Rects {
   corners: Float32Array;
   colours: Uint32Array;
   count: number;
+  /** Where rows begin, ascending; in a row x0 and x1 ascend. What comes before the first row is in no order. */
+  rows: number[];
 }
 /** Which data units are at the layer's edges; y0 at the bottom. */
 export interface Window2d {
@@ -126,7 +128,7 @@ function webgl_layer(gl: WebGL2RenderingContext, canvas: HTMLCanvasElement): Rec
 
 /** Fills pixels directly: one canvas call per rectangle would take most of a frame. */
 function canvas_layer(canvas: HTMLCanvasElement): RectLayer {
-  let held: Rects = { corners: new Float32Array(), colours: new Uint32Array(), count: 0 };
+  let held: Rects = new RectList(0);
   let image: ImageData | null = null;
   return {
     kind: "canvas2d",
@@ -149,10 +151,29 @@ function canvas_layer(canvas: HTMLCanvasElement): RectLayer {
 /** Rectangles into pixels of 0xAABBGGRR, the later over the earlier; thinner than a pixel sideways they are one wide.
  *  Integers throughout (`| 0`): a third of the time, and this is most of a frame. */
 export function fill_rects(pixels: Uint32Array, width: number, height: number, rects: Rects, window: Window2d): void {
-  const { corners, colours, count } = rects;
+  const { corners, rows, count } = rects;
+  const pixel = (window.x1 - window.x0) / width;
+  fill_some(pixels, width, height, rects, window, 0, rows[0] ?? count);
+  for (let row = 0; row < rows.length; ++row) {
+    const end = rows[row + 1] ?? count;
+    const first = first_where(rows[row], end, (i) => corners[4 * i + 2] > window.x0 - pixel);
+    fill_some(pixels, width, height, rects, window, first, first_where(first, end, (i) => corners[4 * i] > window.x1));
+  }
+}
+/** The first index of [low, high) for which what stays true is true, else `high`. */
+function first_where(low: number, high: number, is_true: (i: number) => boolean): number {
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (is_true(middle)) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+function fill_some(pixels: Uint32Array, width: number, height: number, rects: Rects, window: Window2d, first: number, end: number): void {
+  const { corners, colours } = rects;
   const scale_x = width / (window.x1 - window.x0);
   const scale_y = height / (window.y1 - window.y0);
-  for (let i = 0, at = 0; i < count; ++i, at += 4) {
+  for (let i = first, at = 4 * first; i < end; ++i, at += 4) {
     // Whole pixels: two edges that share a pixel would leave a pale seam.
     const left = Math.round((corners[at] - window.x0) * scale_x);
     const right = Math.max(left + 1, Math.round((corners[at + 2] - window.x0) * scale_x));
@@ -164,11 +185,11 @@ export function fill_rects(pixels: Uint32Array, width: number, height: number, r
     if (y0 <= y1) continue;
     const colour = colours[i] | 0;
     const shade = -0x1000000 | ((colour & 255) << 16) | (colour & 0xff00) | (colour >> 16);
-    const end = (y0 * width) | 0;
-    if (x1 - x0 === 1) for (let pixel = (y1 * width + x0) | 0; pixel < end; pixel = (pixel + width) | 0) pixels[pixel] = shade;
-    else if (x1 - x0 > 16) for (let row = y1 * width; row < end; row += width) pixels.fill(shade, row + x0, row + x1);
+    const below = (y0 * width) | 0;
+    if (x1 - x0 === 1) for (let pixel = (y1 * width + x0) | 0; pixel < below; pixel = (pixel + width) | 0) pixels[pixel] = shade;
+    else if (x1 - x0 > 16) for (let row = y1 * width; row < below; row += width) pixels.fill(shade, row + x0, row + x1);
     else
-      for (let row = (y1 * width) | 0; row < end; row = (row + width) | 0) for (let x = (row + x0) | 0, stop = (row + x1) | 0; x < stop; ++x) pixels[x] = shade;
+      for (let row = (y1 * width) | 0; row < below; row = (row + width) | 0) for (let x = (row + x0) | 0, stop = (row + x1) | 0; x < stop; ++x) pixels[x] = shade;
   }
 }
 
@@ -177,9 +198,13 @@ export class RectList implements Rects {
   corners: Float32Array;
   colours: Uint32Array;
   count = 0;
+  rows: number[] = [];
   constructor(expected = 1024) {
     this.corners = new Float32Array(4 * Math.max(1, expected));
     this.colours = new Uint32Array(Math.max(1, expected));
+  }
+  begin_row(): void {
+    this.rows.push(this.count);
   }
   add(x0: number, y0: number, x1: number, y1: number, colour: number): void {
     if (this.count === this.colours.length) {

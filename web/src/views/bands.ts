@@ -66,18 +66,17 @@ export function band_rects(levels: Levels, colours: number[], unit: (event: numb
   const edges = new Float64Array(columns + 1);
   for (let i = 0; i <= columns; ++i) edges[i] = unit(levels.begin[i]) - origin;
   const below = new Float64Array(columns);
-  levels.keys.forEach((_, key) => {
-    let i = 0;
-    while (i < columns) {
-      const value = values[key * columns + i];
+  for (let key = 0, row = 0; key < levels.keys.length; ++key, row += columns) {
+    out.begin_row();
+    for (let i = 0; i < columns; ) {
+      const value = values[row + i];
       const bottom = below[i];
       const begin = i;
-      do ++i;
-      while (i < columns && values[key * columns + i] === value && below[i] === bottom);
+      do below[i++] = bottom + value;
+      while (i < columns && values[row + i] === value && below[i] === bottom);
       if (value > 0) out.add(edges[begin], bottom, edges[i], bottom + value, colours[key]);
     }
-    for (i = 0; i < columns; ++i) below[i] += values[key * columns + i];
-  });
+  }
   return out;
 }
 

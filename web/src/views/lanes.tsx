@@ -1,20 +1,12 @@
 // What the machine said meanwhile, on the chart's own axis: a lane for each memory that was sampled.
-import { computed } from "@preact/signals";
 import { colours, css, fit_text, SurfaceBox } from "../draw/index.ts";
 import type { Surface } from "../draw/index.ts";
 import type { Chart } from "../data/types.ts";
 import * as format from "../format.ts";
-import { file, moment } from "../state/run.ts";
-import { part } from "../state/view.ts";
+import { moment } from "../state/run.ts";
 import { event_at, time_of } from "./axis.ts";
 import { DASHES, tint } from "./chart.tsx";
 import * as data from "./time_data.ts";
-
-export const lanes = computed<Chart[]>(() =>
-  (file.value?.document?.sections ?? []).flatMap((section) => section.parts).filter((one) => one.kind === "chart"),
-);
-const shown = part("lanes");
-export const has_lanes = computed(() => shown.value && lanes.value.length > 0);
 
 /** The last figure at or before a time; null: none, or not known. */
 export function figure_at(line: Chart["lines"][number], time_s: number): number | null {
@@ -120,10 +112,10 @@ function draw(lane: Chart, { context: c, width, height }: Surface): void {
 }
 
 export function Lanes() {
-  if (!has_lanes.value) return null;
+  if (!data.has_lanes.value) return null;
   return (
     <div class="lanes" role="region" aria-label="Sampled memory" tabIndex={0}>
-      {lanes.value.map((lane, i) => (
+      {data.lanes.value.map((lane, i) => (
         <SurfaceBox key={i} draw={(surface) => draw(lane, surface)} focusable={false} label={`${format.plain(lane.title, 60)} over time. The report has its figures.`} />
       ))}
     </div>

@@ -3,9 +3,9 @@ import { computed, useSignal } from "@preact/signals";
 import { css, SurfaceBox } from "../draw/index.ts";
 import * as format from "../format.ts";
 import { device, file, is_peak, moment, range } from "../state/run.ts";
-import { go, part, view } from "../state/view.ts";
+import { go, part } from "../state/view.ts";
 import { Minimap } from "./minimap.tsx";
-import { Lanes, lanes } from "./lanes.tsx";
+import { Lanes } from "./lanes.tsx";
 import { drags_pan, fit, follow_pointer, show_all, to_next_peak, to_out_of_memory, to_peak, touch_marks, zoom } from "./moves.ts";
 import * as data from "./time_data.ts";
 import { draw_time, LINE_DASH, under } from "./time_draw.ts";
@@ -47,7 +47,7 @@ function Tools() {
       <button class="plain icon" onClick={() => zoom(2)} aria-label="Zoom out" title="Zoom out (s)">−</button>
       <button class="plain" onClick={fit} title="Fit the range, or the surroundings of the moment (f)">Fit</button>
       <button class="plain" onClick={show_all} title="Show the whole run (0)">All</button>
-      {lanes.value.length ? <button class="plain" aria-pressed={part("lanes").value} onClick={() => go({ lanes: !part("lanes").value })} title="Sampled memory of the host and the devices">Lanes</button> : null}
+      {data.lanes.value.length ? <button class="plain" aria-pressed={part("lanes").value} onClick={() => go({ lanes: !part("lanes").value })} title="Sampled memory of the host and the devices">Lanes</button> : null}
       <span class="segments" role="group" aria-label="Drag">
         <button aria-pressed={!drags_pan.value && (touch_marks.value || !matchMedia("(pointer: coarse)").matches)} onClick={() => ((drags_pan.value = false), (touch_marks.value = true))} title="Drag selects a range (v)">Select</button>
         <button aria-pressed={drags_pan.value || (!touch_marks.value && matchMedia("(pointer: coarse)").matches)} onClick={() => ((drags_pan.value = true), (touch_marks.value = false))} title="Drag pans (v)">Pan</button>
@@ -169,7 +169,7 @@ export function TimeView() {
           draw={draw_time}
           size={data.size}
           class={`over-time ${drags_pan.value ? "pans" : ""}`}
-          label={`Memory over time of ${format.plain(device.value?.name ?? "", 60)}, by ${BY[view.value.by] ?? view.value.by}. Keys w and s zoom, a and d pan, p goes to the peak.`}
+          label={`Memory over time of ${format.plain(device.value?.name ?? "", 60)}, by ${BY[data.by.value] ?? data.by.value}. Keys w and s zoom, a and d pan, p goes to the peak.`}
           setup={({ top }) =>
             follow_pointer(top, data.LEFT, (x, y, event) => {
               const block = under(x, y).block;

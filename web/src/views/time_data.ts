@@ -1,13 +1,14 @@
 // The queries of the chart of memory over time, and what is derived from their answers.
 import { computed, signal } from "@preact/signals";
 import { colour_of, colour_of_id, is_dark } from "../draw/palette.ts";
-import { ask, device, filter, moment, moments, subject, visible } from "../state/run.ts";
+import { ask, device, file, filter, moment, moments, subject, visible } from "../state/run.ts";
 import { part } from "../state/view.ts";
 import { fetch_again, NO_TIMES, Axis } from "./axis.ts";
 import type { Fetch, Times } from "./axis.ts";
 import { block_spans, blocks_of, column_of, levels_of } from "./bands.ts";
 import type { BlockSpans, Levels } from "./bands.ts";
 import { NONE } from "../data/columns.ts";
+import type { Chart } from "../data/types.ts";
 
 export const LEFT = 66;
 export const TOP = 20;
@@ -25,6 +26,13 @@ export const isolated = signal<string | null>(null);
 export const by = part("by");
 export const is_blocks = computed(() => by.value === "blocks");
 
+/** What was sampled beside the events: of the host, and of the devices' drivers. */
+export const lanes = computed<Chart[]>(() =>
+  (file.value?.document?.sections ?? []).flatMap((section) => section.parts).filter((one) => one.kind === "chart"),
+);
+const shows_lanes = part("lanes");
+export const has_lanes = computed(() => shows_lanes.value && lanes.value.length > 0);
+
 let held: Fetch | null = null;
 const window_asked = computed(() => {
   const [from, to] = visible.value;
@@ -37,7 +45,9 @@ const with_subject = () => ({ ...subject(), ...window_asked.value });
 export const levels_asked = ask("levels", () =>
   device.value ? { ...with_subject(), by: is_blocks.value ? "none" : by.value, filter: filter.value } : null,
 );
-const times_asked = ask("times", () => (device.value ? { ...with_subject(), columns: 2048 } : null));
+// The times of events place them on a time axis, and samples of lanes among them.
+const needs_times = computed(() => part("axis").value === "time" || has_lanes.value);
+const times_asked = ask("times", () => (device.value && needs_times.value ? { ...with_subject(), columns: 2048 } : null));
 export const blocks_asked = ask("blocks", () =>
   device.value && is_blocks.value
     ? { ...with_subject(), limit: MOST_BLOCKS, filter: filter.value, order: "byte_time" }

@@ -163,14 +163,15 @@ function draw_names(c: CanvasRenderingContext2D, levels: Levels, axis: Axis, x_o
   const right = data.size.value[0] - 4;
   c.textAlign = "center";
   c.textBaseline = "middle";
+  const least = 15 / ((y_of(0) - y_of(1e9)) / 1e9); // bytes that are 15 pixels high
+  const { values } = levels;
   levels.keys.forEach((key, k) => {
     const row = k * levels.columns;
-    const thick = (i: number) => y_of(0) - y_of(levels.values[row + i]);
     let best: [number, number, number] = [0, 0, 0];
     for (let i = first; i <= last; ++i) {
-      if (thick(i) < 15) continue;
+      if (values[row + i] < least) continue;
       const begin = i;
-      while (i + 1 <= last && thick(i + 1) >= 15) ++i;
+      while (i + 1 <= last && values[row + i + 1] >= least) ++i;
       const w = Math.min(right, x_of(levels.begin[i + 1])) - Math.max(left, x_of(levels.begin[begin]));
       if (w > best[2]) best = [begin, i, w];
     }
@@ -183,7 +184,7 @@ function draw_names(c: CanvasRenderingContext2D, levels: Levels, axis: Axis, x_o
       for (let i = best[0]; i <= best[1]; ++i) {
         if (x_of(levels.begin[i + 1]) < middle - half || x_of(levels.begin[i]) > middle + half) continue;
         floor = Math.max(floor, below[i]);
-        ceiling = Math.min(ceiling, below[i] + levels.values[row + i]);
+        ceiling = Math.min(ceiling, below[i] + values[row + i]);
       }
       if (y_of(floor) - y_of(ceiling) >= 13) {
         const own = data.colour_list.value[k];
@@ -192,7 +193,7 @@ function draw_names(c: CanvasRenderingContext2D, levels: Levels, axis: Axis, x_o
         c.fillText(text, middle, (y_of(floor) + y_of(ceiling)) / 2);
       }
     }
-    for (let i = first; i <= last; ++i) below[i] += levels.values[row + i];
+    for (let i = first; i <= last; ++i) below[i] += values[row + i];
   });
 }
 

@@ -33,3 +33,27 @@ test("every pixel is that of the last rectangle over it", () => {
       assert.ok(got === 0 || got >>> 24 === 255);
     }
 });
+
+test("of rows in order what lies outside of the window is passed over, and nothing else", () => {
+  const [width, height] = [40, 20];
+  const [plain, ordered] = [new RectList(), new RectList()];
+  let seed = 11;
+  const dice = (n) => (seed = (seed * 48271) % 2147483647) % n;
+  for (let row = 0; row < 6; ++row) {
+    if (row > 1) ordered.begin_row(); // before the first row in no order
+    for (let i = 0, x = 0; i < 200; ++i) {
+      const end = x + dice(9) / 4;
+      const y = 3 * row + dice(3);
+      for (const list of [plain, ordered]) list.add(row > 1 ? x : 100 - x, y, row > 1 ? end : 101 - x, y + 1 + dice(1), 1000 * row + i);
+      x = end;
+    }
+  }
+  for (const window of [{ x0: -5, x1: 300 }, { x0: 30, x1: 31 }, { x0: 57.3, x1: 120.1 }, { x0: -20, x1: -10 }, { x0: 900, x1: 950 }]) {
+    const drawn = [plain, ordered].map((list) => {
+      const pixels = new Uint32Array(width * height);
+      fill_rects(pixels, width, height, list, { ...window, y0: 0, y1: 20 });
+      return [...pixels];
+    });
+    assert.deepEqual(drawn[1], drawn[0]);
+  }
+});
