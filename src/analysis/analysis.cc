@@ -529,11 +529,13 @@ std::vector<UnfinishedProcess> unfinished_processes(const ProgramEnds& ends, con
 
 void add_program_ends(ProgramEnds ends, const Tables& tables, Analysis* analysis) {
   ends.unfinished = unfinished_processes(ends, tables, *analysis);
-  for (UncaughtError& error : ends.uncaught) {
+  const auto tell_rank = [&](auto& one) {
     const auto process = std::ranges::find_if(
-        tables.processes, [&](const Process& one) { return error.process.is(one); });
-    if (process != tables.processes.end()) error.rank = process->rank;
-  }
+        tables.processes, [&](const Process& known) { return one.process.is(known); });
+    if (process != tables.processes.end()) one.rank = process->rank;
+  };
+  std::ranges::for_each(ends.uncaught, tell_rank);
+  std::ranges::for_each(ends.refused, tell_rank);
   if (!ends.failure.empty()) {
     analysis->score = {.value = std::nullopt, .reason = ends.failure, .parts = {}};
     for (DeviceAnalysis& device : analysis->devices) device.score = analysis->score;

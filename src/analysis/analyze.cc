@@ -134,10 +134,16 @@ struct Beside {
   std::string unread;
 
   void read(const Input& input, const Tables& tables, const ProgramEnds* known_ends) {
-    ends = known_ends ? *known_ends : read_program_ends(input.paths());
-    if (!input.is_anonymous()) holders = read_holders(input.paths(), &problems);  // have names
+    // What lies beside another job's ranks is that job's.
+    std::vector<std::string> paths = input.paths();
+    std::erase_if(paths, [&](const std::string& path) {
+      return std::ranges::find(input.info().left_out_folders, path) !=
+             input.info().left_out_folders.end();
+    });
+    ends = known_ends ? *known_ends : read_program_ends(paths);
+    if (!input.is_anonymous()) holders = read_holders(paths, &problems);  // have names
     for (const std::string& problem : problems) unread += (unread.empty() ? "" : "; ") + problem;
-    samples = read_samples(input.paths(), &problems);
+    samples = read_samples(paths, &problems);
     // With --anonymize host names differ, so no sample matches a process.
     truths = device_truths(samples, tables.processes, &problems);
   }

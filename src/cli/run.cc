@@ -1,4 +1,5 @@
 // gpumemprof run: records a program and says in ten lines what it found.
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -52,10 +53,21 @@ std::string oom_bundle(const RunOutcome& outcome) {
 ProgramEnds ends_of(const RunOutcome& outcome) {
   ProgramEnds ends;
   ProgramEnd run;
-  if (WIFSIGNALED(outcome.wait_status))
-    run.signal = signal_name(WTERMSIG(outcome.wait_status));
-  else
-    run.exit_code = WEXITSTATUS(outcome.wait_status);
+  const auto take = [](int wait_status, auto* end) {
+    if (WIFSIGNALED(wait_status))
+      end->signal = signal_name(WTERMSIG(wait_status));
+    else
+      end->exit_code = WEXITSTATUS(wait_status);
+  };
+  take(outcome.wait_status, &run);
+  utsname system = {};
+  uname(&system);
+  run.host = system.nodename;
+  for (const ProcessExitStatus& one : outcome.exits) {
+    ProcessExit& exit = run.exits.emplace_back();
+    exit.pid = static_cast<uint64_t>(one.pid), exit.start_ticks = one.start_ticks;
+    take(one.wait_status, &exit);
+  }
   run.kernel_kills = outcome.kernel_kills.count;
   run.kills_are_of_cgroup = outcome.kernel_kills.is_of_cgroup;
   run.memory_limit_bytes = outcome.kernel_kills.limit_bytes;

@@ -4,8 +4,11 @@
 #include <charconv>
 #include <cmath>
 
+#include <fmt/format.h>
+
 #include "analysis/leaks/leak_limit.h"
 #include "base/in_quotes.h"
+#include "base/size.h"
 #include "estimate/prices.h"
 
 namespace gpumemprof {
@@ -159,6 +162,13 @@ Result<Cost> cost_of(const Analysis& analysis, const Tables& tables, const Advic
   cost.board_bytes = board_bytes(analysis, tables, *device, options.capacity_bytes);
   if (!cost.board_bytes)
     cost.unknown.emplace_back("board_bytes", "the device's size is not known: give --capacity");
+  // The run had more: it was on another board.
+  if (cost.board_bytes && cost.need_bytes && *cost.board_bytes < *cost.need_bytes) {
+    cost.unknown.emplace_back("board_bytes",
+                              fmt::format("a board of {} does not hold the peak",
+                                          format_bytes(*cost.board_bytes)));
+    cost.board_bytes.reset();
+  }
   if (!options.boards.empty()) {
     auto cheapest = cheapest_that_fits(exactly(*cost.need_bytes), options.boards);
     if (!cheapest) return std::unexpected(cheapest.error());

@@ -270,6 +270,11 @@ Status write_finished(File& file, uint64_t recording_id, uint64_t bytes, uint64_
 Status scan_chunks(File& file, uint64_t recording_id, FileIndex* index) {
   auto size = file.size();
   if (!size) return std::unexpected(size.error());
+  // A torn page at the end is looked at in every scan, as it may have grown: it counts once.
+  std::erase_if(index->damage,
+                [&](const Damage& one) { return one.offset >= index->scanned_end; });
+  for (Damage& one : index->damage)
+    one.bytes = std::min(one.bytes, index->scanned_end - one.offset);
   if (*size < kPage && index->damage.empty()) {
     index->damage.push_back({*size, 0, "the file ends within its first page"});
   }

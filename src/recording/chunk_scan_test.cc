@@ -132,6 +132,24 @@ TEST(ChunkScan, APlaceThatIsUsedAgainDoesNotHideWhatIsWrittenAtTheEnd) {
   EXPECT_THAT(offsets(index), ElementsAre(kPage, end));
 }
 
+TEST(ChunkScan, ATornPageAtTheEndCountsOnceHoweverOftenItIsLookedAt) {
+  for (const uint64_t whole_pages : {0, 2}) {
+    WrittenFile file;
+    const std::string chunk = chunk_of('a');
+    const uint64_t at = kPage + round_to_page(chunk.size());
+    file.put(kPage, chunk);
+    file.put(at, std::string(whole_pages * kPage + 100, 'x'));
+    FileIndex index;
+    for (int i = 0; i < 3; ++i) {
+      ASSERT_TRUE(scan_chunks(file, kRecording, &index));
+      uint64_t bytes = 0;
+      for (const Damage& one : index.damage) bytes += one.bytes;
+      EXPECT_EQ(bytes, whole_pages * kPage + 100) << i;
+      EXPECT_EQ(index.damage.front().offset, at);
+    }
+  }
+}
+
 TEST(ChunkScan, WhatIsNoChunkIsDamageAlsoAtASecondLook) {
   WrittenFile file;
   const std::string chunk = chunk_of('a');

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "recording/chunk_scan.h"
+#include "recording/folders.h"
 
 namespace gpumemprof {
 namespace {
@@ -57,6 +58,16 @@ std::set<std::string> files_of_other_jobs(const std::vector<std::string>& files,
     }
   }
   return out;
+}
+
+std::vector<std::string> folders_of_other_jobs(const std::vector<std::string>& files,
+                                               const std::set<std::string>& others) {
+  std::set<std::string> out;
+  for (const std::string& path : others) out.insert(folders_of({path}).front());
+  for (const std::string& path : files) {
+    if (!others.contains(path) && has_ranks({path})) out.erase(folders_of({path}).front());
+  }
+  return {out.begin(), out.end()};
 }
 
 bool has_ranks(const std::vector<std::string>& files) {

@@ -14,6 +14,10 @@ namespace gpumemprof {
 /// `loss`. What cannot be read, or has no rank, is not among them.
 std::set<std::string> files_of_other_jobs(const std::vector<std::string>& files, Loss* loss);
 
+/// The folders whose ranks are all of other jobs. `others`: what files_of_other_jobs() answered.
+std::vector<std::string> folders_of_other_jobs(const std::vector<std::string>& files,
+                                               const std::set<std::string>& others);
+
 /// Whether any of the files is of a process that a launcher numbered.
 bool has_ranks(const std::vector<std::string>& files);
 

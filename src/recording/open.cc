@@ -90,6 +90,10 @@ class Recording final : public EventSource {
     info_.path = given[0];
     info_.kind = "recording";
     const std::set<std::string> others = files_of_other_jobs(paths->files, &loss_);
+    info_.left_out_folders = folders_of_other_jobs(paths->files, others);
+    std::erase_if(folders_, [&](const std::string& folder) {
+      return std::ranges::find(info_.left_out_folders, folder) != info_.left_out_folders.end();
+    });
     for (const std::string& path : paths->files) {
       if (others.contains(path)) continue;
       if (auto done = add_file(path, paths->files.size() == 1); !done) return done;

@@ -313,7 +313,7 @@ Status run_and_watch(Plan* plan, FolderSealer* sealer, RunOutcome* outcome) {
            : watcher.any_alive() ? Others::kAtRest
                                  : Others::kNone;
   });
-  plan->meta.exits = watcher.exits();
+  plan->meta.exits = outcome->exits = watcher.exits();
   outcome->not_recorded = watcher.not_recorded();
   if (plan->arena) take_from_arena(plan->arena.get(), outcome);
   for (const NotRecorded& one : outcome->not_recorded) plan->meta.not_recorded.push_back(one);

@@ -41,6 +41,7 @@ struct RunOutcome {
   bool allocated_nothing = false;  ///< DescendantWatcher's
   std::string unreadable_command;  ///< a descendant that we may not look at
   bool is_any_alive = false;       ///< a descendant outlives the program, and may record
+  std::vector<ProcessExitStatus> exits;  ///< of recorded descendants, as far as it was seen
   std::vector<NotRecorded> not_recorded;
   std::vector<std::string> oom_bundles;  ///< names of those that this run left
   std::vector<std::string> uncaught;     ///< names of the exceptions' notes that it left

@@ -51,6 +51,7 @@ struct SourceInfo {
   std::string kind;  ///< "recording"
   uint64_t bytes = 0;
   std::string writer_version_hint;
+  std::vector<std::string> left_out_folders;  ///< all that was recorded there is of another job
   Capabilities can;
 };
 

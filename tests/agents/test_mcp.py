@@ -110,7 +110,7 @@ def test_open_lists_and_says_what_a_path_is(folder):
     lake, rows, listed_again = talk(look, folder)
     assert lake == "a lake: ask sql; its runs:\nbefore" and rows == "run\nbefore"
     assert "run of a lake  " in listed_again and str(folder / "lake" / "before") in listed_again
-    assert f"recording  {sum(file.stat().st_size for file in (folder / 'before').iterdir())} bytes  {folder / 'before'}" in listed
+    assert f"recording  {sum(file.stat().st_size for file in (folder / 'before').glob('*.gmp'))} bytes  {folder / 'before'}" in listed
     assert str(folder / "snapshot.pickle") in listed
     report = json.loads(command("analyze", folder / "before", "--format", "json"))
     assert f"cpu of process {report['processes'][0]['pid']}: peak {report['devices'][0]['peak']['requested_bytes']} bytes" in one

@@ -64,6 +64,12 @@ def test_money_needs_the_size_of_the_board():
     assert cost["unknown"]["board_bytes"] == "the device's size is not known: give --capacity"
 
 
+def test_a_board_that_does_not_hold_the_peak_has_no_share_of_it():
+    cost = cost_of(SNAPSHOT, "--price", "2.49/h", "--capacity", "1MiB")
+    assert cost["unknown"]["board_bytes"] == "a board of 1.00 MiB does not hold the peak"
+    assert "a day" not in call("analyze", SNAPSHOT, "--price", "2.49/h", "--capacity", "1MiB").ok().stdout.decode().split("Waste: ")[1].splitlines()[0]
+
+
 def test_a_peak_in_the_host_s_memory_is_on_no_board(record):
     recording = record([harness.PYTHON, "-c", "import torch; kept = torch.ones(10**6)"]).ok().folder
     for command in ("analyze", "advise"):

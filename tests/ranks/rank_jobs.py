@@ -17,13 +17,13 @@ def free_port():
         return one.getsockname()[1]
 
 
-def run_argv(folder, *options, kind, steps, ranks=4):
+def run_argv(folder, *options, kind, steps, ranks=4, quiet=True):
     options = options or ("--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0")
-    return [harness.COMMAND, "run", "-q", "-o", folder, "--", TORCHRUN, *options, "--nproc-per-node", ranks, PROGRAM, kind, steps]
+    return [harness.COMMAND, "run", *(["-q"] if quiet else []), "-o", folder, "--", TORCHRUN, *options, "--nproc-per-node", ranks, PROGRAM, kind, steps]
 
 
-def record(folder, kind, steps=10, ranks=4, **environment):
-    return harness.execute(list(map(str, run_argv(folder, kind=kind, steps=steps, ranks=ranks))), timeout=240,
+def record(folder, kind, steps=10, ranks=4, quiet=True, **environment):
+    return harness.execute(list(map(str, run_argv(folder, kind=kind, steps=steps, ranks=ranks, quiet=quiet))), timeout=240,
                            env={**ENVIRONMENT, **environment})
 
 

@@ -50,6 +50,7 @@ struct RefusedRequest {
     uint64_t size_bytes = 0, live_bytes = 0;  ///< what was refused, and live as it was
   };
   std::optional<Told> told;
+  std::optional<uint32_t> rank;  ///< of the process, if it recorded
   uint64_t raised_again_from = 0;  ///< the pid to which it was told, where that is another's
   /// On that device just after it; absent where the process did not record.
   std::optional<uint64_t> live_bytes;

@@ -238,8 +238,8 @@ std::shared_ptr<const JobRanks> find_ranks(const Analysis& analysis, const Table
   take_peaks(analysis, tables, job.get());
   take_job_peak(analysis, tables, sums, job.get());
   take_first_refusal(analysis, job.get());
-  find_stragglers(analysis, tables, sums, job.get());
   if (has_names) find_parallelism(analysis, tables, job.get());
+  find_stragglers(analysis, tables, sums, job.get());
   if (!has_names) job->why_no_parallelism = "names are replaced";
   return job;
 }

@@ -44,20 +44,20 @@ void JobPass::begin_batch(const EventBatch& batch) {
       if (open_.size() > kMostOpen) open_.erase(open_.begin());
       continue;
     }
-    end(entered);
+    end(entered, &sums_);
     open_.erase(mark.collective());
   }
 }
 
-void JobPass::end(const Entered& entered) {
+void JobPass::end(const Entered& entered, JobSums* sums) {
   std::vector<std::pair<uint64_t, uint32_t>> in_order;
   for (const auto& [rank, time_ns] : entered) in_order.emplace_back(time_ns, rank);
   std::ranges::sort(in_order);
   const uint64_t first = in_order.front().first, last = in_order.back().first;
-  if (sums_.collectives++ == 0) sums_.first_ns = first;
-  sums_.first_ns = std::min(sums_.first_ns, first), sums_.last_ns = std::max(sums_.last_ns, last);
+  if (sums->collectives++ == 0) sums->first_ns = first;
+  sums->first_ns = std::min(sums->first_ns, first), sums->last_ns = std::max(sums->last_ns, last);
   const uint64_t waited = last - in_order[(in_order.size() - 1) / 2].first;
-  RankArrivals& late = sums_.arrivals[in_order.back().second];
+  RankArrivals& late = sums->arrivals[in_order.back().second];
   ++late.last, late.waited_for_ns += waited;
   late.longest_ns = std::max(late.longest_ns, waited);
 }
@@ -74,6 +74,14 @@ JobPeak JobPass::peak_of(Kind kind) const {
 
 JobSums JobPass::finish() const {
   JobSums out = sums_;
+  // Of a rank whose file is torn or empty nobody knows what it entered.
+  std::set<uint32_t> seen;
+  for (const auto& [number, entered] : open_)
+    for (const auto& [rank, time_ns] : entered) seen.insert(rank);
+  if (out.collectives == 0 && seen.size() > 1) {
+    for (const auto& [number, entered] : open_)
+      if (entered.size() == seen.size()) end(entered, &out);
+  }
   out.host = peak_of(kHost), out.accelerators = peak_of(kAccelerator);
   return out;
 }

@@ -28,7 +28,7 @@ struct RankArrivals {
 
 struct JobSums {
   JobPeak host, accelerators;  ///< of ranks' processes, and of those that these started
-  uint64_t collectives = 0;    ///< that every recorded rank entered
+  uint64_t collectives = 0;    ///< that every rank entered of which any is recorded
   uint64_t first_ns = 0, last_ns = 0;  ///< when the first and the last of them were entered
   std::map<uint32_t, RankArrivals> arrivals;  ///< by rank
 };
@@ -72,7 +72,7 @@ class JobPass {
   using Entered = std::map<uint32_t, uint64_t>;
 
   void meet(uint16_t device);
-  void end(const Entered& entered);
+  static void end(const Entered& entered, JobSums* sums);
   JobPeak peak_of(Kind kind) const;
 
   const Tables& tables_;

@@ -76,6 +76,16 @@ TEST(JobPass, CountsWhoEntersLastAndHowLongTheMiddleOneWaited) {
   EXPECT_EQ(sums.last_ns, 2300u);
 }
 
+TEST(JobPass, ARankWithoutAnyCollectiveTakesNothingFromTheOthers) {
+  const Tables tables = ranks(3);
+  JobPass pass(tables);  // the file of rank 1 is torn
+  pass.begin_batch(begins({{0, 1000}, {2, 1500}}, 1));
+  pass.begin_batch(begins({{0, 2000}}, 2));
+  const JobSums sums = pass.finish();
+  EXPECT_EQ(sums.collectives, 1u);
+  EXPECT_EQ(sums.arrivals.at(2).waited_for_ns, 500u);
+}
+
 TEST(JobPass, MarksOfUnknownThreadsAreNobodys) {
   const Tables tables = ranks(2);
   JobPass pass(tables);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "analysis/ranks/find_ranks.h"
 #include "analysis/statistics/statistics.h"
@@ -43,7 +44,11 @@ void by_steps(const Analysis& analysis, JobRanks* job) {
     if (memory == nullptr || memory->step_levels.steps_a_level() != 1) continue;
     for (const StepLevel& step : memory->step_levels.levels()) ends[step.step][i] = step.end_ns;
   }
-  std::erase_if(ends, [&](const auto& step) { return step.second.size() < job->ranks.size(); });
+  std::set<size_t> with_steps;
+  for (const auto& [step, by_rank] : ends)
+    for (const auto& [i, end_ns] : by_rank) with_steps.insert(i);
+  std::erase_if(ends, [&](const auto& step) { return step.second.size() < with_steps.size(); });
+  if (with_steps.size() < 2) return;
   std::map<size_t, std::vector<double>> lags;
   for (const auto& [step, by_rank] : ends) {
     std::vector<double> times;
@@ -82,13 +87,24 @@ void find_stragglers(const Analysis& analysis, const Tables& tables, const JobSu
     return;
   }
   by_steps(analysis, job);
+  const bool has_lags =
+      std::ranges::any_of(job->ranks, [](const OneRank& one) { return !!one.lag_ns; });
+  const bool is_pipeline = std::ranges::any_of(
+      job->parallelism, [](const Parallelism& one) { return one.kind == "pipeline"; });
   if (sums.collectives >= kFewCollectives) {
     by_collectives(sums, job);
-  } else if (std::ranges::any_of(job->ranks, [](const OneRank& one) { return !!one.lag_ns; })) {
+  } else if (sums.collectives != 0) {
+    // Who waits in a collective ends its step late, too.
+    job->why_no_stragglers =
+        fmt::format("only {} recorded", sums.collectives == 1
+                                            ? "1 collective was"
+                                            : fmt::format("{} collectives were", sums.collectives));
+  } else if (is_pipeline) {
+    job->why_no_stragglers = "the stages of a pipeline end a step one after another";
+  } else if (has_lags) {
     by_lags(job);
   } else {
-    job->why_no_stragglers = fmt::format(
-        "too few collectives ({}) and no steps of all ranks were recorded", sums.collectives);
+    job->why_no_stragglers = "no collectives and no steps of all ranks were recorded";
   }
 }
 

@@ -47,10 +47,14 @@ void add_first_refusal(const Subject& subject, Section* out) {
   }
 }
 
-/// Without those of which the ranks tell how they ended.
+/// Without those of which the ranks tell how they ended, and without what a launcher raises then.
 ProgramEnds ends_without_ranks(const Analysis& analysis) {
   ProgramEnds ends = analysis.ends;
   if (!analysis.ranks) return ends;
+  std::erase_if(ends.uncaught, [&](const UncaughtError& error) {
+    return !error.rank && error.kind.ends_with("ChildFailedError") &&
+           !rank_failures(*analysis.ranks).empty();
+  });
   std::erase_if(ends.unfinished, [&](const UnfinishedProcess& one) {
     return std::ranges::any_of(analysis.ranks->ranks, [&](const OneRank& rank) {
       return rank.rank == one.rank && rank.end != RankEnd::kUnknown;
@@ -75,7 +79,10 @@ Section answer_section(const Subject& subject, const DeviceAnalysis* device) {
     out.add(Sentence{reserved_sentence(*device->snapshot)});
     out.add(Sentence{replay_sentence(*device->snapshot)});
   }
-  out.add(Sentence{loss_sentence(analysis.loss),
+  const bool lacks_ranks = analysis.ranks && analysis.ranks->missing_count != 0;
+  out.add(Sentence{is_complete(analysis.loss) && lacks_ranks
+                       ? "Nothing was lost of the ranks that were recorded."
+                       : loss_sentence(analysis.loss),
                    is_complete(analysis.loss) ? Tone::kPlain : Tone::kBad});
   for (const std::string& text : caveats(analysis, subject.tables, subject.options.working_folder))
     out.add(Sentence{text, Tone::kWarning, "Note"});
@@ -166,14 +173,20 @@ Section peak_section(const Subject& subject, std::string_view nothing) {
   const Analysis& analysis = subject.analysis;
   const Tables& tables = subject.tables;
   Section out;
+  const auto add_ends = [&] {
+    for (Sentence& said :
+         end_sentences(ends_without_ranks(analysis), &analysis, subject.options.working_folder))
+      out.add(std::move(said));
+    add_first_refusal(subject, &out);
+  };
+  // A refused request is the cause: what became of the ranks comes after it.
+  const bool ran_out = !analysis.ends.refused.empty();
+  if (ran_out) add_ends();
   if (analysis.ranks) {
     for (const std::string& text : rank_failures(*analysis.ranks))
       out.add(Sentence{text, Tone::kBad});
   }
-  for (Sentence& said :
-       end_sentences(ends_without_ranks(analysis), &analysis, subject.options.working_folder))
-    out.add(std::move(said));
-  add_first_refusal(subject, &out);
+  if (!ran_out) add_ends();
   const DeviceAnalysis* device = main_device(analysis, tables);
   if (!device) {
     out.add(Sentence{std::string(nothing), Tone::kHeadline});

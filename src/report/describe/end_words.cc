@@ -96,7 +96,8 @@ std::string error_sentence(const UncaughtError& error, std::string_view working_
   if (const std::string_view at = headline(error.stack); !at.empty())
     text += " at " + shown(at, working_folder);
   if (!error.message.empty()) text += ": " + printable(error.message);
-  return capitalized(text) + (text.ends_with('.') ? "" : ".");
+  if (error.kind.find('.') == error.kind.npos) text = capitalized(text);
+  return text + (text.ends_with('.') ? "" : ".");
 }
 
 /// "Rank 0 (process 41) and rank 1 (process 42) were killed or still run."
@@ -116,7 +117,9 @@ std::string unfinished_sentence(const std::vector<UnfinishedProcess>& all) {
 
 std::string refusal_sentence(const RefusedRequest& refused, const OomExplanation* explained,
                              std::string_view working_folder) {
-  std::string text = "Out of memory: ";
+  std::string text = "Out of memory";
+  if (refused.rank) text += fmt::format(" on rank {}", *refused.rank);
+  text += ": ";
   if (refused.told)
     text += format_bytes(refused.told->size_bytes) + " were refused";
   else if (refused.requested)

@@ -28,6 +28,13 @@ TEST(EndWords, WhatWasLeftOfTheAddressSpaceWouldHaveFitted) {
             "at most 100 MiB would have fitted: the process had mapped 2.90 GiB of 3.00 GiB (ulimit -v).");
 }
 
+TEST(EndWords, TheRankThatRanOutIsNamed) {
+  RefusedRequest one = refused_on_cpu(256 * kMiB);
+  one.rank = 2;
+  EXPECT_EQ(refusal_sentence(one, nullptr, ""),
+            "Out of memory on rank 2: 256 MiB were refused, with 10.0 MiB live on cpu just after it.");
+}
+
 TEST(EndWords, TheKernelsKillNamesTheCgroupsLimitOrTheHost) {
   ProgramEnds ends;
   ends.runs = {{.signal = "SIGKILL", .kernel_kills = 1, .kills_are_of_cgroup = true}};

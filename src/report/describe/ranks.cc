@@ -44,11 +44,15 @@ std::string end_words(const OneRank& rank) {
   }
 }
 
+/// Ranks that have a peak.
+size_t count_with_memory(const JobRanks& job) {
+  return static_cast<size_t>(
+      std::ranges::count_if(job.ranks, [](const OneRank& rank) { return rank.device.has_value(); }));
+}
+
 /// What the ranks are compared with: of two the median is the mean of both.
 const char* middle_name(const JobRanks& job) {
-  const auto with_memory =
-      std::ranges::count_if(job.ranks, [](const OneRank& rank) { return rank.device.has_value(); });
-  return with_memory == 2 ? "mean" : "median";
+  return count_with_memory(job) == 2 ? "mean" : "median";
 }
 
 /// "+30.5 MiB (+63.4 %)".
@@ -58,7 +62,9 @@ std::string difference(uint64_t bytes, uint64_t median_bytes) {
   if (by == 0) return "0 B";
   const char sign = is_more ? '+' : '-';
   if (median_bytes == 0) return fmt::format("{}{}", sign, format_bytes(by));
-  return fmt::format("{}{} ({}{})", sign, format_bytes(by), sign, format_percent(by, median_bytes));
+  const std::string share = format_percent(by, median_bytes);
+  return fmt::format("{}{} ({}{})", sign, format_bytes(by),
+                     share.starts_with('<') ? "" : std::string(1, sign), share);
 }
 
 std::string signed_duration(int64_t ns) {
@@ -195,6 +201,8 @@ std::vector<std::string> rank_failures(const JobRanks& job) {
   // A launcher ends the others after the first.
   std::vector<uint32_t> ended_after;
   std::vector<const OneRank*> failed;
+  const bool ran_out = std::ranges::any_of(
+      job.ranks, [](const OneRank& rank) { return rank.end == RankEnd::kOutOfMemory; });
   for (const OneRank& rank : job.ranks) {
     if (rank.end == RankEnd::kSignal && rank.signal == "SIGTERM") {
       ended_after.push_back(rank.rank);
@@ -212,7 +220,7 @@ std::vector<std::string> rank_failures(const JobRanks& job) {
   }
   if (!ended_after.empty()) {
     out.push_back(fmt::format("SIGTERM ended {}{}.", rank_names(ended_after, ended_after.size()),
-                              failed.empty() ? "" : ", as launchers do after the first failure"));
+                              failed.empty() && !ran_out ? "" : ", as launchers do after the first failure"));
   }
   return out;
 }
@@ -220,22 +228,25 @@ std::vector<std::string> rank_failures(const JobRanks& job) {
 std::string median_sentence(const Subject& subject, const JobRanks& job) {
   if (!job.highest) return {};
   const OneRank& highest = job.ranks[*job.highest];
-  const size_t ranks = job.ranks.size();
+  const size_t ranks = count_with_memory(job);
   if (ranks < 2) return {};
   if (!is_above_median(job)) {
     const std::string least = format_bytes(job.least_peak_bytes);
     const std::string most = format_bytes(highest.peak_bytes);
     const bool are_alike = job.least_peak_bytes + job.least_peak_bytes / 200 >= highest.peak_bytes;
-    const std::string who = ranks == 2 ? "Both ranks"
-                                       : fmt::format("{} {} ranks", are_alike ? "All" : "The", ranks);
-    return fmt::format("{} peak at {}.", who,
+    const bool are_all = ranks == job.ranks.size();
+    const std::string who = ranks == 2 && are_all ? "Both ranks"
+                            : are_all && are_alike ? fmt::format("All {} ranks", ranks)
+                                                   : fmt::format("The {} ranks", ranks);
+    return fmt::format("{}{} peak at {}.", who, are_all ? "" : " with allocations",
                        least == most ? most : fmt::format("{} to {}", least, most));
   }
   const uint64_t above = highest.peak_bytes - job.median_peak_bytes;
   std::string text = fmt::format(
       "Rank {} is {} ({}) above the {} of {} ranks, {}", highest.rank, format_bytes(above),
       format_percent(above, job.median_peak_bytes), middle_name(job),
-      ranks == 2 ? "both" : std::to_string(ranks), format_bytes(job.median_peak_bytes));
+      ranks == 2 && ranks == job.ranks.size() ? "both" : std::to_string(ranks),
+      format_bytes(job.median_peak_bytes));
   if (!job.lines.empty())
     text += fmt::format(": {} holds {} there, against a {} of {}",
                         subject.line_text(job.lines[0].node), format_bytes(job.lines[0].bytes),
@@ -252,6 +263,12 @@ Section ranks_section(const Subject& subject) {
       job->world_size ? std::to_string(*job->world_size) : "an unknown number of",
       job->launcher == Launcher::kNone ? "" : std::string(" (") + launcher_name(job->launcher) + ")",
       format_plural(job->hosts, "host"))});
+  std::vector<uint32_t> without;
+  for (const OneRank& rank : job->ranks)
+    if (!rank.device) without.push_back(rank.rank);
+  if (!without.empty() && without.size() < job->ranks.size())
+    out.add(Sentence{fmt::format("No allocation of {} was recorded.",
+                                 rank_names(without, without.size()))});
   out.add(ranks_table(subject, *job));
   if (job->highest && is_above_median(*job) && !job->lines.empty()) {
     out.add(Sentence{fmt::format("What rank {} holds above the {}, by line:",

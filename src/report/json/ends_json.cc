@@ -18,6 +18,7 @@ Json refusal_json(const RefusedRequest& refused) {
   const auto limit = reserve_limit(refused);
   return {{"pid", refused.process.pid == 0 ? Json() : Json(refused.process.pid)},
           {"host", text_or_null(refused.process.host)},
+          {"rank", or_null(refused.rank)},
           {"asked_by_pid",
            refused.raised_again_from == 0 ? Json() : Json(refused.raised_again_from)},
           {"device", text_or_null(refused.device)},

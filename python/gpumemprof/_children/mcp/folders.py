@@ -94,7 +94,8 @@ class Folders:
         names = {entry.name for entry in entries}
         is_recording = any(name.endswith(".gmp") for name in names)
         if is_recording or "runs.parquet" in names:
-            size = sum(entry.stat(follow_symlinks=False).st_size for entry in entries)
+            events = [entry for entry in entries if entry.name.endswith(".gmp") or not is_recording]
+            size = sum(entry.stat(follow_symlinks=False).st_size for entry in events)
             found.append(Entry("recording" if is_recording else "run of a lake", folder, size))
             return
         for entry in entries:

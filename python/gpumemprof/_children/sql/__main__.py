@@ -22,12 +22,14 @@ if TYPE_CHECKING:
 
 
 def _one_shot(asker: Asker, text: str, form: str) -> None:
-    """Of several statements the last one's rows are the answer."""
+    """Of several statements the last one's rows are the answer: JSON and CSV are one document."""
     statements = asker.split(text)
-    for statement in statements[:-1]:
-        asker.ask(statement, lambda result: None)
     if not statements:
         raise CannotDo("no query was given")
+    for statement in statements[:-1]:
+        asker.ask(statement, lambda result: None)
+    if asker.count_queries(statements[:-1]):
+        say("only the last statement's rows are printed")
     asker.ask(statements[-1], lambda result: output.write(result, form, sys.stdout))
     sys.stdout.flush()
 

@@ -82,6 +82,11 @@ class Asker:
             if timer:
                 timer.cancel()
 
+    @staticmethod
+    def count_queries(statements: list[Any]) -> int:
+        """Those whose rows somebody may want."""
+        return sum(_kind(one) in ("SELECT", "EXPLAIN") for one in statements)
+
     def _is_taken(self, statement: Any) -> bool:
         kind = _kind(statement)
         if kind != "EXPLAIN":
