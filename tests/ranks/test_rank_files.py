@@ -27,7 +27,8 @@ def test_the_rank_that_died_says_how(job):
     ranks = jobs.ranks_of(job)
     assert (ranks["ranks"][2]["end"], ranks["ranks"][2]["signal"]) == ("signal", "SIGKILL")
     assert all(one["signal"] in ("SIGTERM", "SIGABRT", None) for one in ranks["ranks"] if one["rank"] != 2)
-    for text in (jobs.analyze(job, output="text"), (job.parent / "summary").read_text()):
+    summary = (job.parent / "summary").read_text().partition("gpumemprof: ")[2]
+    for text in (jobs.analyze(job, output="text"), summary):
         assert "SIGKILL ended rank 2." in text
         # torchrun raises an error of its own then, whose text begins with a ruler.
         assert "ChildFailedError" not in text and "=====" not in text
@@ -86,11 +87,11 @@ def test_how_another_job_ended_is_not_told_of_this_one(tmp_path):
 def test_a_rank_whose_events_are_torn_is_not_counted_among_the_peaks(job, tmp_path):
     folder = copied(job, tmp_path)
     path = folder / file_of(job, 1).name
-    cut = 2 * 4096 + 764  # the first page, of the file itself; a page; and a part of one
+    cut = 2 * 4096 + 40  # within the header of a chunk
     path.write_bytes(path.read_bytes()[:cut])
     report = jobs.analyze(folder)
     assert [one["peak_bytes"] is None for one in report["ranks"]["ranks"]] == [False, True, False, False]
-    assert report["lost"]["bytes"] in (764, 4096 + 764)
+    assert report["lost"]["bytes"] == 40
     text = jobs.analyze(folder, output="text")
     assert "No allocation of rank 1 was recorded." in text
     assert "3 ranks with allocations" in text or "of 3 ranks" in text, text[:600]
