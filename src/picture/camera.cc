@@ -15,6 +15,7 @@
 #include "picture/device_sums.h"
 #include "picture/host_moments.h"
 #include "picture/picture_follower.h"
+#include "run/processes.h"
 
 namespace gpumemprof {
 namespace {
@@ -248,7 +249,10 @@ void Camera::add_recording(Subject& subject, Picture* picture) {
                         &memory.swapped})
     if (!subject.is_here) *one = unseen;
   out.resident = memory.resident;
-  out.host_memory = host_moment(memory, static_cast<uint64_t>(picture->steady_ns));
+  const std::string open_files = proc_ + '/' + std::to_string(out.pid) + "/fd";
+  const bool may_pin = !subject.is_here || access(open_files.c_str(), R_OK | X_OK) != 0 ||
+                       has_gpu_open(proc_, out.pid);
+  out.host_memory = host_moment(memory, may_pin, static_cast<uint64_t>(picture->steady_ns));
   out.problem = subject.problem;
   if (!subject.follower) return;
   out.problem = "not read yet: reading takes longer than the interval";

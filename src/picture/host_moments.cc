@@ -6,14 +6,15 @@ HostTerm host_term(const Quantity& quantity) {
   return quantity ? HostTerm::of(*quantity.bytes) : HostTerm::unknown(quantity.absent_because);
 }
 
-HostMoment host_moment(const ProcessMemory& memory, uint64_t time_ns) {
+HostMoment host_moment(const ProcessMemory& memory, bool may_pin, uint64_t time_ns) {
   const HostTerm not_walked = HostTerm::unknown("a live picture does not walk through pages");
   HostMoment out;
   out.time_ns = time_ns;
   out.resident = host_term(memory.resident), out.anonymous = host_term(memory.anonymous);
   out.file = host_term(memory.file), out.shared = host_term(memory.shared);
   out.swapped = host_term(memory.swapped);
-  out.pinned = out.registered = HostTerm::unknown("the GPU's driver was not recorded");
+  out.pinned = out.registered =
+      may_pin ? HostTerm::unknown("the GPU's driver was not recorded") : HostTerm::of(0);
   out.malloc_live = out.malloc_kept =
       HostTerm::unknown("malloc answers inside the program alone");
   out.python_arenas = HostTerm::unknown("Python answers inside the program alone");

@@ -8,7 +8,8 @@
 namespace gpumemprof {
 
 HostTerm host_term(const Quantity& quantity);
-HostMoment host_moment(const ProcessMemory& memory, uint64_t time_ns);
+/// `may_pin`: the process has a GPU open, or it may not be seen whether it has. Else nothing is pinned.
+HostMoment host_moment(const ProcessMemory& memory, bool may_pin, uint64_t time_ns);
 CgroupMoment cgroup_moment(const HostMemory& host, uint64_t time_ns);
 
 }  // namespace gpumemprof

@@ -107,12 +107,14 @@ void add_recordings(const Picture& picture, MetricCollector* out) {
     if (sum.rest_bytes) put("rest", static_cast<double>(*sum.rest_bytes));
   }
   out->family("gpumemprof_cgroup_bytes", "gauge", "bytes",
-              "What the cgroup with the least room is charged for, by class.");
+              "What the cgroup with the least room is charged for, by class; rest is in none yet.");
   for (const auto& [of, term] :
        {std::pair("anonymous", &picture.cgroup.anonymous), std::pair("file", &picture.cgroup.file),
         std::pair("shared", &picture.cgroup.shared), std::pair("kernel", &picture.cgroup.kernel)}) {
     if (term->bytes) out->sample({{"class", of}}, *term->bytes);
   }
+  if (const auto rest = rest_of(picture.cgroup))
+    out->sample({{"class", "rest"}}, static_cast<double>(*rest));
   out->family("gpumemprof_recording_events", "counter", "", "Events of the recording.");
   for (const PictureRecording& one : all) {
     if (one.problem.empty()) out->sample(labels_of(one), one.events);

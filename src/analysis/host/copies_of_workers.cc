@@ -63,6 +63,12 @@ class WorkersAtOnce {
     return true;
   }
 
+  static void count_copies(const Member& one, uint64_t* bytes, WorkerCopies* out) {
+    constexpr uint64_t kSome = 4 << 20;
+    const uint64_t fewer = rise(shared_of(one.now()), shared_of(one.first()));
+    *bytes += fewer, out->workers_that_copied += fewer >= kSome ? 1 : 0;
+  }
+
   /// Moves all to their walk at this time; who has none has ended.
   void leave(uint64_t time_ns) {
     std::erase_if(alive_, [&](Member& one) {
@@ -71,7 +77,7 @@ class WorkersAtOnce {
       if (one.now().time_ns == time_ns) return false;
       gone_.proportional_rise_bytes += one.now().private_dirty;
       gone_.own_rise_bytes += rise(one.first().anonymous, one.now().anonymous);
-      gone_.copied_bytes += rise(shared_of(one.now()), shared_of(one.first()));
+      count_copies(one, &gone_.copied_bytes, &gone_);
       return true;
     });
   }
@@ -84,7 +90,7 @@ class WorkersAtOnce {
     for (const Member& one : alive_) {
       after += one.now().proportional_anonymous;
       out.own_rise_bytes += rise(one.first().anonymous, one.now().anonymous);
-      fewer_shared += rise(shared_of(one.now()), shared_of(one.first()));
+      count_copies(one, &fewer_shared, &out);
     }
     out.proportional_rise_bytes = rise(before_, after);
     out.copied_bytes = std::min(rise(out.own_rise_bytes, out.proportional_rise_bytes), fewer_shared);

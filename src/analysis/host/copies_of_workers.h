@@ -12,6 +12,7 @@ namespace gpumemprof {
 struct WorkerCopies {
   size_t parent = 0;  ///< index of the process that forked them
   uint64_t workers = 0;
+  uint64_t workers_that_copied = 0;  ///< or whose parent did: that share less than at first
   uint64_t copied_bytes = 0;
   uint64_t shared_at_first_bytes = 0;    ///< anonymous pages of the workers that were not theirs alone
   uint64_t proportional_rise_bytes = 0;  ///< of the sum of their anonymous PSS, with the parent's

@@ -16,6 +16,9 @@ namespace {
 constexpr uint64_t kLeastToTell = 64 * kMiB;
 /// Less is true and harmless, where every program has some.
 constexpr uint64_t kWorthAWarning = 256 * kMiB;
+/// A garbage collection writes to the header of every object, those of imported modules too: 40 MiB
+/// in a fork of a program that imported PyTorch 2.13 and no more (docs/problems/fork-copy-on-write.md).
+constexpr uint64_t kCopiedByAnyWorker = 40 * kMiB;
 
 Severity severity_of(uint64_t bytes) {
   return bytes >= kWorthAWarning ? Severity::kWarning : Severity::kInfo;
@@ -32,13 +35,13 @@ void put(const char* name, const HostTerm& term, Finding* out) {
   if (term.bytes) out->evidence.emplace_back(name, *term.bytes);
 }
 
-/// Of the process that had most at the run's last sample, the classes at its highest.
-const HostProcess* largest_at_end(const HostRun& run) {
+/// The process that had most: at the run's last sample, or, where the program outlived the kill,
+/// each at its own last sample, as the killed one has none at the run's.
+const HostProcess* largest_when_killed(const HostRun& run, bool is_over_by_kill) {
   const HostProcess* out = nullptr;
   for (const HostProcess& one : run.processes) {
-    if (one.last_time_ns == run.last_sample_with_processes_ns &&
-        (!out || one.last_resident_bytes > out->last_resident_bytes))
-      out = &one;
+    if (is_over_by_kill && one.last_time_ns != run.last_sample_with_processes_ns) continue;
+    if (!out || one.last_resident_bytes > out->last_resident_bytes) out = &one;
   }
   return out;
 }
@@ -75,7 +78,7 @@ std::optional<Finding> killed(const HostRun& run, const ProgramEnd& end) {
                    "full";
   const auto allowed = end.memory_limit_bytes ? end.memory_limit_bytes : limit;
   if (allowed) title += fmt::format("; the cgroup's limit is {}", format_bytes(*allowed));
-  const HostProcess* largest = largest_at_end(run);
+  const HostProcess* largest = largest_when_killed(run, !is_other);
   if (largest) {
     title += fmt::format("; {} was the largest with {}", name_of(*largest),
                          format_bytes(largest->last_resident_bytes));
@@ -218,21 +221,22 @@ std::optional<Finding> compile_workers(const HostRun& run) {
 
 std::optional<Finding> copy_on_write(const HostRun& run) {
   const auto copies = copies_of_workers(run.processes);
-  if (!copies || copies->copied_bytes < 16 * kMiB ||
+  if (!copies || copies->copied_bytes < kCopiedByAnyWorker * copies->workers_that_copied ||
+      copies->copied_bytes < 16 * kMiB ||
       copies->copied_bytes < copies->shared_at_first_bytes / 10)
     return std::nullopt;
   const HostProcess& parent = run.processes[copies->parent];
   const bool is_one = copies->workers == 1;
   Finding out = of_host(
       "fork_copy_on_write", severity_of(copies->copied_bytes),
-      fmt::format("{} forked from {} copied {} of the {} shared with the parent, because {} wrote "
-                  "to those pages",
-                  is_one ? "a process" : fmt::format("{} processes", copies->workers),
-                  name_of(parent), format_bytes(copies->copied_bytes),
-                  format_bytes(copies->shared_at_first_bytes), is_one ? "it" : "they"),
-      "keep what workers read in arrays, tensors or mapped files instead of many Python objects, "
-      "because reading an object writes its reference count; or call gc.freeze() before the "
-      "workers start");
+      fmt::format("{} of the {} that {} with {} were copied, because {} wrote to those pages",
+                  format_bytes(copies->copied_bytes), format_bytes(copies->shared_at_first_bytes),
+                  is_one ? "a forked process shared"
+                         : fmt::format("{} forked processes shared", copies->workers),
+                  name_of(parent), is_one ? "one of the two" : "some of them"),
+      "do not write to data that is shared with forked processes; reading a Python object writes "
+      "its reference count, so keep what workers read in arrays, tensors or mapped files, or call "
+      "gc.freeze() before the workers start");
   out.confidence = 0.8;
   out.bytes = copies->copied_bytes;
   out.evidence = {{"copied_bytes", copies->copied_bytes},

@@ -344,6 +344,30 @@ TEST(HostFindings, AFullCgroupOfPageCacheIsNoLeak) {
   EXPECT_FALSE(finding_of(findings_of({anonymous}), "page_cache_is_not_a_leak"));
 }
 
+TEST(HostFindings, WhatAnyWorkerOfAProgramWithPyTorchCopiesIsNotTold) {
+  EXPECT_FALSE(finding_of(findings_of(family(36 * kMiB, 0)), "fork_copy_on_write"));
+  const auto found = findings_of(family(45 * kMiB, 0));
+  const Finding* copied = finding_of(found, "fork_copy_on_write");
+  ASSERT_TRUE(copied);
+  EXPECT_EQ(copied->bytes, 90 * kMiB);
+}
+
+TEST(HostFindings, AKilledWorkerIsTheLargestAtItsOwnLastSample) {
+  Values before, after;
+  say_process(7, {.anonymous = 50, .file = 10, .shared = 40}, &before);
+  say_process(8, {.anonymous = 500, .file = 10, .shared = 40}, &before);
+  say_process(7, {.anonymous = 50, .file = 10, .shared = 40}, &after);
+  ProgramEnd end{.host = "h", .pid = 7, .exit_code = 0, .kernel_kills = 1};
+  end.kills_are_of_cgroup = true, end.memory_limit_bytes = 600, end.run_pid = 3;
+  ProgramEnds ends;
+  ends.runs = {end};
+  const auto found = findings_of({before, after}, ends);
+  const Finding* killed = finding_of(found, "killed_by_the_kernel");
+  ASSERT_TRUE(killed);
+  EXPECT_EQ(evidence(*killed, "largest_pid"), 8u);
+  EXPECT_EQ(killed->bytes, 550u);
+}
+
 TEST(HostFindings, TheLargestProcessIsNamedWhereTheKernelKilled) {
   Values look;
   say_process(7, {.anonymous = 50, .file = 10, .shared = 40}, &look);

@@ -293,6 +293,8 @@ class Patterns {
       // A spike is an exception: of no rule without steps, and none where it comes regularly.
       const bool is_regular = add_period(at, &figures, &where);
       if (is_regular) why_no_spike_ = "the spikes are regular, like the program's own work";
+      if (device_name(tables_.devices[device_.device]) == "shared memory")
+        why_no_spike_ = "how many batches wait to be taken depends on who is faster";
       if (!levels_.are_steps) {
         why_no_spike_ = "without steps a spike cannot be told from normal work";
       }
