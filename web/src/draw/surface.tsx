@@ -1,5 +1,5 @@
 // Two stacked canvases that follow the size of their box: rectangles below, lines and text above.
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { effect, signal } from "@preact/signals";
 import type { Signal } from "@preact/signals";
 import { is_dark } from "./palette.ts";
@@ -55,7 +55,8 @@ export function SurfaceBox(props: SurfaceProps) {
   const top = useRef<HTMLCanvasElement>(null);
   const latest = useRef(props);
   latest.current = props;
-  useEffect(() => {
+  // Before the first paint: what is asked for is of the right width at once.
+  useLayoutEffect(() => {
     const context = top.current!.getContext("2d")!;
     let layer: RectLayer | null = null;
     const surface: Surface = {
