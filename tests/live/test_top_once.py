@@ -114,9 +114,11 @@ def test_the_recording_of_another_container_is_one_and_stays_while_nobody_says_t
             time.sleep(0.05)
         process.communicate("\n", timeout=60)
     assert seen["resident_bytes"] > LIVE_BYTES and seen["devices"][0]["allocated_bytes"] == LIVE_BYTES
+    assert seen["host_memory"]["pinned_bytes"] == 0  # it has no GPU open
     said = picture("--interval", "0", str(tmp_path))  # one level above both
     validator("live.schema.json").validate(said)
     copy = of_pid(said, pid)
+    assert copy["host_memory"]["pinned_bytes"] is None
     assert copy["host"] == "elsewhere" and copy["resident_bytes"] is None and copy["unknown"]["resident_bytes"]
     assert copy["devices"][0]["allocated_bytes"] == LIVE_BYTES and copy["devices"][0]["peak_bytes"] == PEAK_BYTES
     os.utime(tmp_path / "copy" / file.name, (0, 0))
