@@ -37,8 +37,8 @@ def _stack(trace: TracebackType | None) -> list[str]:
 
 
 def _message(error: BaseException) -> str:
-    """Its first line that has a word: torchrun's begins with a ruler. What PyTorch passes on from a worker of its own begins with where it was caught: then also the
-    worker's error and its innermost line."""
+    """Its first line that has a word: torchrun's begins with a ruler. What PyTorch passes on from a worker of its own begins
+    with where it was caught: then also the worker's error and its innermost line."""
     lines = [line for line in message_of(error).strip().splitlines() if any(letter.isalnum() for letter in line)]
     if not lines:
         return ""
