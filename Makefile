@@ -147,7 +147,7 @@ leak-shapes: all ## what is told of 300 ordinary programs and of 300 that leak, 
 	PYTHONPATH=tests $(VENV_PYTHON) -m leaks.shapes.table --seeds 902,903
 
 troubles: all ## what is told of programs with and without troubles of CUDA and pinned memory, run by PyTorch's own allocators (five minutes)
-	$(VENV_PYTHON) tests/reference_allocator/troubles.py $(BUILD)/gpumemprof $(BUILD)/reference_allocator --seeds 40 --first-seed 3000
+	$(VENV_PYTHON) tests/reference_allocator/trouble_score.py $(BUILD)/gpumemprof $(BUILD)/reference_allocator --seeds 40 --first-seed 3000
 
 host-troubles: all ## what is told of recorded programs with and without troubles of the host, of NCCL and of loading weights (half an hour)
 	@ninja -C $(BUILD)

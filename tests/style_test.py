@@ -92,6 +92,12 @@ def test_headers_are_guarded(files):
     assert not bare
 
 
+def test_no_module_of_the_tests_hides_a_package(files):
+    """A test may put its folder first on the path: `import troubles` then is the file, and no longer tests/troubles."""
+    packages = {path.parent.name for path in files if path.name == "__init__.py" and path.parts[0] == "tests"}
+    assert not [str(path) for path in files if path.parts[0] == "tests" and path.suffix == ".py" and path.stem in packages]
+
+
 def test_our_own_text_is_plain(files):
     """Words that sell instead of telling."""
     selling = re.compile(r"\b(blazing(ly)?|seamless(ly)?|cutting-edge|revolutionary|game-chang\w+)\b", re.I)

@@ -14,7 +14,7 @@ from typing import Any
 import build
 import compare
 import trouble_programs
-import troubles
+import trouble_score
 from call_lists import Run
 from trouble_programs import CLEAN, WITH, Program
 
@@ -63,7 +63,7 @@ def main() -> int:
     expected = {}
     for kind, make in [*WITH.items(), *((None, make) for make in CLEAN)]:
         program = trouble_programs.made(SEED, make)
-        snapshot, statistics = troubles.snapshot_of(allocator, program, folder / "trouble.json")
+        snapshot, statistics = trouble_score.snapshot_of(allocator, program, folder / "trouble.json")
         file = output / f"{make.__name__}.pickle"
         file.write_bytes(pickle.dumps(snapshot, protocol=4))
         keep = {key: statistics[key] for key in ("peak_reserved", "peak_allocated", "peak_active", "num_ooms")}

@@ -1,6 +1,6 @@
 """Counts what is told of programs with and without trouble, run by PyTorch's own allocator, without a GPU.
 
-    python troubles.py GPUMEMPROF FOLDER [--seeds 20] [--first-seed 0] [--release 2.13.0] [--keep OUTPUT]
+    python trouble_score.py GPUMEMPROF FOLDER [--seeds 20] [--first-seed 0] [--release 2.13.0] [--keep OUTPUT]
 
 FOLDER: where `make test-allocator` keeps the builds. Each class by each seed, as many clean programs, and mixes of two
 classes. Exit code 1 below 95 % found or above one false alarm in 100 clean programs."""
