@@ -94,7 +94,7 @@ def test_headers_are_guarded(files):
 
 def test_no_module_of_the_tests_hides_a_package(files):
     """A test may put its folder first on the path: `import troubles` then is the file, and no longer tests/troubles."""
-    packages = {path.parent.name for path in files if path.name == "__init__.py" and path.parts[0] == "tests"}
+    packages = {path.parent.name for path in files if path.match("tests/*/__init__.py")}
     assert not [str(path) for path in files if path.parts[0] == "tests" and path.suffix == ".py" and path.stem in packages]
 
 
