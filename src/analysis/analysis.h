@@ -188,9 +188,6 @@ uint64_t peak_allocated_bytes(const DeviceAnalysis& device);
 /// Nothing is missing that the figures of the device could depend on. What every report goes by.
 bool is_exact(const Analysis& analysis, const DeviceAnalysis& device);
 
-/// A run that died is not scored.
-void add_program_ends(ProgramEnds ends, const Tables& tables, Analysis* analysis);
-
 /// The device whose peak is the answer: the highest accelerator where one was used, else the
 /// highest of the rest, a sum in place of its parts. Null where nothing was allocated. Points into
 /// `analysis`.

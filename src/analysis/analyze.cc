@@ -121,7 +121,6 @@ void fill_followed(const Histories& histories, const Tables& tables, const Analy
     device->most_held_bytes = device->figures.peak_bytes;
     device->snapshot = std::move(told);
   });
-  sort_findings(&analysis->findings);
 }
 
 /// What lies beside a recording, and what of it could not be read.
@@ -134,12 +133,7 @@ struct Beside {
   std::string unread;
 
   void read(const Input& input, const Tables& tables, const ProgramEnds* known_ends) {
-    // What lies beside another job's ranks is that job's.
-    std::vector<std::string> paths = input.paths();
-    std::erase_if(paths, [&](const std::string& path) {
-      return std::ranges::find(input.info().left_out_folders, path) !=
-             input.info().left_out_folders.end();
-    });
+    const std::vector<std::string> paths = input.paths();
     ends = known_ends ? *known_ends : read_program_ends(paths);
     if (!input.is_anonymous()) holders = read_holders(paths, &problems);  // have names
     for (const std::string& problem : problems) unread += (unread.empty() ? "" : "; ") + problem;
@@ -168,7 +162,6 @@ struct Beside {
     }
     for (Finding& finding : checkpoint_staging(*analysis, tables))
       analysis->findings.push_back(std::move(finding));
-    sort_findings(&analysis->findings);
     add_program_ends(std::move(ends), tables, analysis);
     // One rank of several may be all that there is.
     analysis->ranks =
@@ -269,45 +262,44 @@ void take_score_of_refused(Analysis* analysis) {
 
 Result<Analyzed> analyze(Input& input, AnalysisOptions options) {
   Analyzed out;
+  Result<Analysis> analysis;
   const bool is_whole = options.depth == AnalysisDepth::kWhole;
-  if ((out.snapshot_ = input.snapshot())) {
-    auto analysis = analyze_snapshot(*out.snapshot_, {.timeline_buckets = options.timeline_buckets,
-                                                      .replays = is_whole,
-                                                      .moments = options.moments,
-                                                      .keeper = options.keeper,
-                                                      .on_progress = options.on_progress});
+  out.snapshot_ = input.snapshot();
+  options.find_leaks = is_whole && !out.snapshot_;
+  if (out.snapshot_) {
+    analysis = analyze_snapshot(*out.snapshot_, {.timeline_buckets = options.timeline_buckets,
+                                                 .replays = is_whole,
+                                                 .moments = options.moments,
+                                                 .keeper = options.keeper,
+                                                 .on_progress = options.on_progress});
     if (!analysis) return std::unexpected(analysis.error());
     if (is_whole) {
       add_shape(out.tables(), options, &*analysis);
       take_score_of_refused(&*analysis);
     }
-    out.analysis = std::move(*analysis);
-    return out;
-  }
-  options.find_leaks = is_whole;
-  if (input.kind() != InputKind::kRecording) {
+  } else if (input.kind() != InputKind::kRecording) {
     auto source = input.events();
     if (!source) return std::unexpected(source.error());
     if (options.keeper) options.keeper->begin((*source)->state_before_first_event());
-    auto analysis = analyze_source(**source, options);
+    analysis = analyze_source(**source, options);
     if (!analysis) return std::unexpected(analysis.error());
     if (auto pool = is_whole ? pool_of(**source) : nullptr) add_pool(std::move(pool), &*analysis);
     if (is_whole) add_shape((*source)->tables(), options, &*analysis);
-    out.analysis = std::move(*analysis);
     out.source_ = std::move(*source);
-    return out;
+  } else {
+    Beside beside;
+    analysis = analyze_recording(input, options, is_whole ? &beside : nullptr, &out.source_);
+    if (!analysis) return std::unexpected(analysis.error());
+    if (is_whole) {
+      add_shape(out.tables(), options, &*analysis);
+      beside.add_to(input, out.tables(), &*analysis);
+      add_double_weights(&*analysis);
+      add_nccl_communicators(out.tables(), &*analysis);
+    } else if (options.ends) {
+      add_program_ends(*options.ends, out.tables(), &*analysis);
+    }
   }
-  Beside beside;
-  auto analysis = analyze_recording(input, options, is_whole ? &beside : nullptr, &out.source_);
-  if (!analysis) return std::unexpected(analysis.error());
-  if (is_whole) {
-    add_shape(out.tables(), options, &*analysis);
-    beside.add_to(input, out.tables(), &*analysis);
-    add_double_weights(&*analysis);
-    add_nccl_communicators(out.tables(), &*analysis);
-  } else if (options.ends) {
-    add_program_ends(*options.ends, out.tables(), &*analysis);
-  }
+  sort_findings(&analysis->findings);
   out.analysis = std::move(*analysis);
   return out;
 }

@@ -244,6 +244,14 @@ Result<std::unique_ptr<EventSource>> Input::events(FollowedSource::Sizes sizes) 
   return std::move(*source);
 }
 
+std::vector<std::string> Input::paths() const {
+  std::vector<std::string> out = paths_;
+  std::erase_if(out, [&](const std::string& path) {
+    return std::ranges::find(info_.left_out_folders, path) != info_.left_out_folders.end();
+  });
+  return out;
+}
+
 Input Input::again() const {
   Input input;
   input.kind_ = kind_, input.paths_ = paths_, input.info_ = info_, input.names_ = names_;

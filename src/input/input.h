@@ -48,7 +48,8 @@ struct InputOptions {
 class Input {
  public:
   InputKind kind() const { return kind_; }
-  const std::vector<std::string>& paths() const { return paths_; }
+  /// What was opened, without the folders that hold only another job's recordings.
+  std::vector<std::string> paths() const;
   const SourceInfo& info() const { return info_; }
 
   /// Of a snapshot; else null, and where its names are replaced.

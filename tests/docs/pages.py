@@ -8,13 +8,13 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 DOCS = ROOT / "docs"
 PAGES = ["README.md", *sorted(path.relative_to(ROOT).as_posix() for path in DOCS.rglob("*.md"))]
 
-_FENCED = re.compile(r"^```(\w*)[ ]?([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_FENCED = re.compile(r"^( *)```(\w*)[ ]?([^\n]*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(?<!!)\[[^\]]+\]\(([^)#\s]*)(?:#([^)\s]*))?\)")
 
 
 @dataclass(frozen=True)
 class Code:
-    """A fenced block: the line of its fence, its language, what stands after that, its text."""
+    """A fenced block, in a list too: the line of its fence, its language, what stands after that, its text."""
 
     line: int
     language: str
@@ -24,7 +24,7 @@ class Code:
 
 def blocks(page: str) -> list[Code]:
     text = (ROOT / page).read_text(encoding="utf-8")
-    return [Code(text.count("\n", 0, m.start()) + 1, m[1], m[2], m[3]) for m in _FENCED.finditer(text)]
+    return [Code(text.count("\n", 0, m.start()) + 1, m[2], m[3], m[4].replace("\n" + m[1], "\n").removeprefix(m[1])) for m in _FENCED.finditer(text)]
 
 
 def program(page: str) -> str:

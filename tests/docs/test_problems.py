@@ -14,7 +14,7 @@ def test_every_page_of_a_message_has_its_answer():
 
 @pytest.mark.parametrize("page", ANSWERED)
 def test_the_message_is_explained_as_the_page_says(page, tmp_path):
-    message, answer = (block for block in blocks(page) if block.language == "text" and "lines" not in block.note)
+    message, answer = [block for block in blocks(page) if block.language == "text"][:2]
     (tmp_path / "train.log").write_text(message.text)
     done = harness.execute([harness.COMMAND, "explain-oom", tmp_path / "train.log"]).ok()
     assert done.stdout.decode().splitlines()[0] == answer.text.strip()

@@ -13,9 +13,10 @@ from typing import Any
 
 import build
 import compare
+import pinned_programs
 import trouble_programs
 import trouble_score
-from call_lists import Run
+from call_lists import MIB, Run
 from trouble_programs import CLEAN, WITH, Program
 
 HERE = Path(__file__).resolve().parent
@@ -35,6 +36,19 @@ def in_one_pool(calls: list[str]) -> list[str]:
     return [re.sub(r"^([pq]) \d+$", r"\1 1", call) for call in calls]
 
 
+def pinned_rounding(program: Program) -> None:
+    """The program of docs/problems/pin-memory-takes-twice.md."""
+    for _ in range(6):
+        pinned_programs.pin(program, "buffers", 1280 * MIB)
+
+
+def pinned_growth(program: Program) -> None:
+    """The program of docs/problems/pinned-memory-never-freed.md."""
+    for mib in (16, 32, 64, 128, 256, 512, 1024):
+        pinned_programs.unpin(program, pinned_programs.pin(program, "batch", mib * MIB))
+
+
+PINNED = {"pinned_rounding": pinned_rounding, "pinned_cache_growth": pinned_growth}
 CHANGES = {
     "stranded_stream_cache": on_one_stream, "record_stream_pending": without_waiting, "graph_pool_slack": in_one_pool,
 }  # fmt: skip
@@ -61,7 +75,7 @@ def main() -> int:
     output.mkdir(parents=True, exist_ok=True)
     allocator = build.build(RELEASE, folder)
     expected = {}
-    for kind, make in [*WITH.items(), *((None, make) for make in CLEAN)]:
+    for kind, make in [*WITH.items(), *PINNED.items(), *((None, make) for make in CLEAN)]:
         program = trouble_programs.made(SEED, make)
         snapshot, statistics = trouble_score.snapshot_of(allocator, program, folder / "trouble.json")
         file = output / f"{make.__name__}.pickle"

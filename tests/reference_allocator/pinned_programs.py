@@ -11,6 +11,7 @@ from call_lists import MIB
 from trouble_programs import Program
 
 HERE = Path(__file__).resolve().parent
+FIRST_US = 1_700_000_000_010_000  # after the calls of the device, which reference.cc times from 1.7e15 on
 TORCH = Path(sysconfig.get_paths()["purelib"]) / "torch"
 
 
@@ -134,7 +135,7 @@ def recorded(allocator: Path, program: Program) -> dict[str, Any]:
 
     def add(action: str, address: int, size: int, line: int) -> None:
         frames = [{"filename": "train.py", "line": line, "name": site}]
-        events.append({"action": action, "addr": address, "size": size, "stream": 0, "time_us": 1000 + len(events), "frames": frames})
+        events.append({"action": action, "addr": address, "size": size, "stream": 0, "time_us": FIRST_US + len(events), "frames": frames})
 
     for line, (call, site) in enumerate(program.pinned, 1):
         kind, *words = call.split()

@@ -221,9 +221,9 @@ std::optional<Finding> compile_workers(const HostRun& run) {
 
 std::optional<Finding> copy_on_write(const HostRun& run) {
   const auto copies = copies_of_workers(run.processes);
-  if (!copies || copies->copied_bytes < kCopiedByAnyWorker * copies->workers_that_copied ||
-      copies->copied_bytes < 16 * kMiB ||
-      copies->copied_bytes < copies->shared_at_first_bytes / 10)
+  if (!copies) return std::nullopt;
+  const uint64_t usual = kCopiedByAnyWorker * std::max<uint64_t>(1, copies->workers_that_copied);
+  if (copies->copied_bytes < std::max(usual, copies->shared_at_first_bytes / 10))
     return std::nullopt;
   const HostProcess& parent = run.processes[copies->parent];
   const bool is_one = copies->workers == 1;

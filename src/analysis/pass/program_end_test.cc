@@ -8,6 +8,7 @@
 
 #include "analysis/analysis.h"
 #include "analysis/pass/end_in_doubt.h"
+#include "analysis/replay/told_refusals.h"
 #include "input/input.h"
 
 namespace gpumemprof {

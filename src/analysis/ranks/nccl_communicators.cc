@@ -63,7 +63,6 @@ void add_nccl_communicators(const Tables& tables, Analysis* analysis) {
         .device = index_of(device, tables)};
     analysis->findings.push_back(std::move(finding));
   }
-  sort_findings(&analysis->findings);
 }
 
 }  // namespace gpumemprof

@@ -118,7 +118,6 @@ Result<Analysis> analyze_snapshot(const AllocatorSnapshot& snapshot,
     device.snapshot = std::move(replayed);
     add_device(*std::move(part), &all);
   }
-  sort_findings(&all.findings);
   all.source = snapshot.info;
   all.loss = snapshot.loss;
   return all;

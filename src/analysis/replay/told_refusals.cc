@@ -5,6 +5,7 @@
 
 #include "allocator/config.h"
 #include "analysis/replay/snapshot_device.h"
+#include "trace/process_end.h"
 
 namespace gpumemprof {
 namespace {
@@ -32,17 +33,8 @@ uint64_t size_in_message(uint64_t size_bytes, const DeviceAnalysis& device) {
   return segment_size(size_bytes, config.value_or(AllocatorConfig{}));
 }
 
-}  // namespace
-
-void take_reserve_limits(const ProgramEnds& ends, AllocatorSnapshot* snapshot) {
-  for (size_t i = 0; i < snapshot->traces.size(); ++i) {
-    for (const RefusedRequest& refused : ends.refused) {
-      if (!is_of(refused, snapshot->tables.devices[i], snapshot->tables.processes)) continue;
-      if (const auto limit = reserve_limit(refused)) snapshot->traces[i].reserve_limit = limit;
-    }
-  }
-}
-
+/// Sets RefusedRequest::told: the last refusal of that process and device whose size the message
+/// tells, else of another process: then `stack` is that one's.
 void find_told_refusals(const Analysis& analysis, const Tables& tables, ProgramEnds* ends) {
   const auto tell = [&](RefusedRequest* refused, const auto& is_candidate) {
     for (const DeviceAnalysis& device : analysis.devices) {
@@ -78,6 +70,58 @@ void find_told_refusals(const Analysis& analysis, const Tables& tables, ProgramE
       return device.process < tables.processes.size() && is_same_memory(one, device);
     });
   }
+}
+
+/// A launcher's exit code does not tell which of its processes died.
+std::vector<UnfinishedProcess> unfinished_processes(const ProgramEnds& ends, const Tables& tables,
+                                                    const Analysis& analysis) {
+  const auto has_failed = [](const ProgramEnd& run) { return run.exit_code.value_or(0) != 0; };
+  std::vector<UnfinishedProcess> out;
+  if (!ends.refused.empty() || std::ranges::none_of(ends.runs, has_failed)) return out;
+  std::vector<uint64_t> last_ns(tables.processes.size());
+  for (const DeviceAnalysis& device : analysis.devices) {
+    if (device.device >= tables.devices.size()) continue;  // a damaged file's
+    const uint32_t process = tables.devices[device.device].process;
+    if (process < last_ns.size())
+      last_ns[process] = std::max(last_ns[process], device.last_time_ns);
+  }
+  for (size_t i = 0; i < last_ns.size(); ++i) {
+    const Process& process = tables.processes[i];
+    if (last_ns[i] == 0 || ended_in_order(tables, process)) continue;
+    out.push_back({process.pid, process.rank, process.command,
+                   last_ns[i] - std::min(last_ns[i], analysis.start_time_ns)});
+  }
+  std::ranges::stable_sort(out, {}, &UnfinishedProcess::last_event_ns);
+  return out;
+}
+
+}  // namespace
+
+void take_reserve_limits(const ProgramEnds& ends, AllocatorSnapshot* snapshot) {
+  for (size_t i = 0; i < snapshot->traces.size(); ++i) {
+    for (const RefusedRequest& refused : ends.refused) {
+      if (!is_of(refused, snapshot->tables.devices[i], snapshot->tables.processes)) continue;
+      if (const auto limit = reserve_limit(refused)) snapshot->traces[i].reserve_limit = limit;
+    }
+  }
+}
+
+void add_program_ends(ProgramEnds ends, const Tables& tables, Analysis* analysis) {
+  ends.unfinished = unfinished_processes(ends, tables, *analysis);
+  const auto tell_rank = [&](auto& one) {
+    const auto process = std::ranges::find_if(
+        tables.processes, [&](const Process& known) { return one.process.is(known); });
+    if (process != tables.processes.end()) one.rank = process->rank;
+  };
+  std::ranges::for_each(ends.uncaught, tell_rank);
+  std::ranges::for_each(ends.refused, tell_rank);
+  if (!ends.failure.empty()) {
+    analysis->score = {.value = std::nullopt, .reason = ends.failure, .parts = {}};
+    for (DeviceAnalysis& device : analysis->devices) device.score = analysis->score;
+    for (DeviceAnalysis& sum : analysis->sums) sum.score = analysis->score;
+  }
+  find_told_refusals(*analysis, tables, &ends);
+  analysis->ends = std::move(ends);
 }
 
 const OomExplanation* explanation_of(const RefusedRequest& refused, const Analysis& analysis) {

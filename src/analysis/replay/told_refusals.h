@@ -1,4 +1,5 @@
-// Dumps of out-of-memory errors beside the events of the same refusals.
+// How the program ended, beside the events of its recording: which of them was a refusal that a
+// dump tells of, which process stopped without an end.
 #pragma once
 
 #include "analysis/analysis.h"
@@ -10,9 +11,9 @@ namespace gpumemprof {
 /// The limits that the processes of `snapshot` had set themselves, as their last dumps tell.
 void take_reserve_limits(const ProgramEnds& ends, AllocatorSnapshot* snapshot);
 
-/// Sets RefusedRequest::told: the last refusal of that process and device whose size the message
-/// tells, else of another process: then `stack` is that one's.
-void find_told_refusals(const Analysis& analysis, const Tables& tables, ProgramEnds* ends);
+/// What the events tell of the ends is added to them, and they to the analysis. A run that died is
+/// not scored.
+void add_program_ends(ProgramEnds ends, const Tables& tables, Analysis* analysis);
 
 /// Of the request, by the replay of its device; null where it was not replayed.
 const OomExplanation* explanation_of(const RefusedRequest& refused, const Analysis& analysis);

@@ -446,7 +446,6 @@ void add_patterns(const Tables& tables, std::optional<uint64_t> capacity_bytes,
   }
   fold_workers(tables, &found);
   for (Finding& finding : found) analysis->findings.push_back(std::move(finding));
-  sort_findings(&analysis->findings);
 }
 
 }  // namespace gpumemprof
