@@ -406,6 +406,7 @@ Result<Analysis> analyze_source(EventSource& source, const AnalysisOptions& opti
     holders.finish(source.tables(), state);
     add_leak_findings(leaks.finish(state), source.tables(),
                       {.capacity_bytes = options.capacity_bytes,
+                       .host_rooms = options.host_rooms,
                        .holders = holders,
                        .categories = categories},
                       &analysis);

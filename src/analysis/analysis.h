@@ -43,6 +43,14 @@ enum class AnalysisDepth : uint8_t {
   kWhole,    ///< and replays, findings, patterns, scores, what was sampled beside it
 };
 
+/// What was left of the host's memory for a process at the last sample that has it.
+struct HostRoom {
+  uint32_t pid = 0;
+  std::string host;
+  uint64_t limit_bytes = 0;  ///< of the cgroup, or all that the machine has
+  uint64_t free_bytes = 0;
+};
+
 struct AnalysisOptions {
   size_t timeline_buckets = 512;
   uint64_t temporary_ns = 1'000'000;  ///< a block that lives no longer than this is a temporary
@@ -55,6 +63,8 @@ struct AnalysisOptions {
   const std::vector<ProcessHolders>* holders = nullptr;
   /// The driver's figures for the processes during the run; may be null.
   const std::vector<TruthOfProcess>* truths = nullptr;
+  /// By the samples of `run`; may be null.
+  const std::vector<HostRoom>* host_rooms = nullptr;
   /// How the recorded program ended, where the caller knows; null: as its folder says, where the
   /// depth is kWhole.
   const ProgramEnds* ends = nullptr;

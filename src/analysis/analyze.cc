@@ -12,6 +12,7 @@
 #include "analysis/host/checkpoint_staging.h"
 #include "analysis/host/host_findings.h"
 #include "analysis/host/host_memories.h"
+#include "analysis/host/host_room.h"
 #include "analysis/leaks/double_weights.h"
 #include "analysis/leaks/leak_findings.h"
 #include "analysis/oom_message/pool_findings.h"
@@ -128,6 +129,7 @@ struct Beside {
   std::vector<ProcessHolders> holders;
   std::vector<RecordedSamples> samples;
   std::vector<TruthOfProcess> truths;
+  std::vector<HostRoom> rooms;
   ProgramEnds ends;
   std::vector<std::string> problems;
   std::string unread;
@@ -140,6 +142,7 @@ struct Beside {
     samples = read_samples(paths, &problems);
     // With --anonymize host names differ, so no sample matches a process.
     truths = device_truths(samples, tables.processes, &problems);
+    rooms = host_rooms(samples);
   }
   void add_to(const Input& input, const Tables& tables, Analysis* analysis) {
     const DeviceAnalysis* main = main_device(*analysis, tables);
@@ -188,6 +191,7 @@ Result<Analysis> analyze_recording(Input& input, AnalysisOptions options, Beside
     if (beside && !options.truths) {
       beside->read(input, (*source)->tables(), options.ends);
       options.holders = &beside->holders, options.truths = &beside->truths;
+      options.host_rooms = &beside->rooms;
     }
     if (options.keeper) options.keeper->begin((*source)->state_before_first_event());
     const FollowedPass pass{.source = source->get(), .rules = std::move(rules)};

@@ -6,12 +6,12 @@
 #include "analysis/driver/driver_memories.h"
 #include "analysis/host/copies_of_workers.h"
 #include "analysis/host/host_findings.h"
+#include "analysis/host/host_room.h"
 #include "base/size.h"
 #include "recording/holders_file.h"
 #include "recording/samples_file.h"
 #include "recording/samples_writer.h"
 #include "recording/test_reading.h"
-#include "recording/holders_file.h"
 #include "trace/tables.h"
 
 namespace gpumemprof {
@@ -466,6 +466,28 @@ TEST(HostFindings, FilesLeftInDevShmAreTold) {
   EXPECT_EQ(left->bytes, 4196u);
   EXPECT_EQ(evidence(*left, "own_files"), 1u);
   EXPECT_EQ(left->severity, Severity::kWarning);
+}
+
+TEST(HostRooms, AreWhatWasLeftAtTheLastSampleThatHasTheProcess) {
+  const auto look = [](uint64_t available, uint64_t limit_used, bool is_there, bool is_limited) {
+    Values values;
+    say("total_bytes", 1000, 0, &values);
+    say("available_bytes", available, 0, &values);
+    if (is_limited) say("limit_bytes", 800, 0, &values);
+    if (is_limited) say("limit_used_bytes", limit_used, 0, &values);
+    if (is_there) say("resident_bytes", 200, 7, &values);
+    return values;
+  };
+  for (const bool is_limited : {true, false}) {
+    const std::vector<HostRoom> rooms =
+        host_rooms({host_samples({look(600, 300, true, is_limited), look(500, 700, true, is_limited),
+                                  look(950, 0, false, is_limited)})});
+    ASSERT_EQ(rooms.size(), 1u);
+    EXPECT_EQ(rooms[0].pid, 7u);
+    EXPECT_EQ(rooms[0].host, "h");
+    EXPECT_EQ(rooms[0].limit_bytes, is_limited ? 800u : 1000u);
+    EXPECT_EQ(rooms[0].free_bytes, is_limited ? 100u : 500u);
+  }
 }
 
 }  // namespace

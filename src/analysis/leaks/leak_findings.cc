@@ -214,10 +214,10 @@ void add_leak_findings(const std::vector<ProcessHistory>& histories, const Table
       for (const uint32_t stack : group.whole.others) context.categories.tell_cache(stack);
     }
     Finding finding = leak_finding(group, tables, *analysis);
-    add_limit(group.whole,
-              limit_of(group.whole, tables, held[{group.whole.process, group.whole.device}],
-                       context.capacity_bytes),
-              &finding);
+    const Room room = room_of(group.whole.device, tables,
+                              held[{group.whole.process, group.whole.device}],
+                              context.capacity_bytes, context.host_rooms);
+    add_limit(group.whole, limit_of(group.whole, room), &finding);
     if (is_host_blocks(tables.devices[group.whole.device])) {
       finding.facts.emplace_back("holder", "unknown, because only holders of tensors are looked up");
       if (finding.kind == "leak") finding.fix = "free these blocks, or limit what keeps them";

@@ -1,5 +1,7 @@
 #include "analysis/leaks/leak_limit.h"
 
+#include <algorithm>
+
 namespace gpumemprof {
 namespace {
 
@@ -20,16 +22,28 @@ std::optional<uint64_t> memory_limit(uint16_t device, const Tables& tables,
   return recorded_size(tables.devices[device], tables);
 }
 
-LeakLimit limit_of(const Leak& leak, const Tables& tables, uint64_t held_bytes,
-                   std::optional<uint64_t> capacity_bytes) {
-  LeakLimit out{.limit_bytes = memory_limit(leak.device, tables, capacity_bytes)};
+Room room_of(uint16_t index, const Tables& tables, uint64_t held_bytes,
+             std::optional<uint64_t> capacity_bytes, const std::vector<HostRoom>* host_rooms) {
+  const std::optional<uint64_t> limit = memory_limit(index, tables, capacity_bytes);
+  if (limit) return {limit, *limit - std::min(*limit, held_bytes)};
+  if (!host_rooms || index >= tables.devices.size()) return {};
+  const Device& device = tables.devices[index];
+  if (!is_host_memory(device) || device.process >= tables.processes.size()) return {};
+  const Process& process = tables.processes[device.process];
+  const auto room = std::ranges::find_if(*host_rooms, [&](const HostRoom& one) {
+    return one.pid == process.pid && one.host == process.host;
+  });
+  return room == host_rooms->end() ? Room{} : Room{room->limit_bytes, room->free_bytes};
+}
+
+LeakLimit limit_of(const Leak& leak, const Room& room) {
+  LeakLimit out{.limit_bytes = room.limit_bytes};
   if (!out.limit_bytes) {
     out.why_unknown = "the capacity is not known: give --capacity 24GiB";
     return out;
   }
   if (leak.bytes_a_step <= 0) return out;
-  const uint64_t left = *out.limit_bytes > held_bytes ? *out.limit_bytes - held_bytes : 0;
-  const double steps = static_cast<double>(left) / leak.bytes_a_step;
+  const double steps = static_cast<double>(room.free_bytes) / leak.bytes_a_step;
   if (steps > 1e15) return out;
   out.steps_left = static_cast<uint64_t>(steps);
   if (leak.seconds_a_step > 0 && steps * leak.seconds_a_step < 1e15) {

@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "analysis/analysis.h"
 #include "analysis/leaks/leaks.h"
 
 namespace gpumemprof {
@@ -20,9 +22,17 @@ struct LeakLimit {
 std::optional<uint64_t> memory_limit(uint16_t device, const Tables& tables,
                                      std::optional<uint64_t> capacity_bytes);
 
-/// `capacity_bytes` is what was given on the command line, if so. Else the device's own size, where
-/// the recording has it. `held_bytes`: live on the device at the end.
-LeakLimit limit_of(const Leak& leak, const Tables& tables, uint64_t held_bytes,
-                   std::optional<uint64_t> capacity_bytes);
+/// What a device has, and what of it was left.
+struct Room {
+  std::optional<uint64_t> limit_bytes;
+  uint64_t free_bytes = 0;
+};
+
+/// memory_limit() less `held_bytes`, live on the device at the end. Of the host's memory what the
+/// samples say was left of it, whoever held the rest. `host_rooms` may be null.
+Room room_of(uint16_t device, const Tables& tables, uint64_t held_bytes,
+             std::optional<uint64_t> capacity_bytes, const std::vector<HostRoom>* host_rooms);
+
+LeakLimit limit_of(const Leak& leak, const Room& room);
 
 }  // namespace gpumemprof

@@ -1,0 +1,47 @@
+#include "analysis/host/host_room.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "recording/samples_file.h"
+
+namespace gpumemprof {
+namespace {
+
+std::optional<uint64_t> of_machine(const RecordedSamples& samples, const char* field, size_t look) {
+  const size_t series = samples.find({"/proc", "host", field, 0});
+  const auto* point = series == SIZE_MAX ? nullptr : samples.at(series, look);
+  if (!point || point->kind != SampledKind::kNumber) return std::nullopt;
+  return point->number;
+}
+
+}  // namespace
+
+std::vector<HostRoom> host_rooms(const std::vector<RecordedSamples>& all) {
+  std::vector<HostRoom> out;
+  for (const RecordedSamples& samples : all) {
+    for (size_t i = 0; i < samples.series.size(); ++i) {
+      const SampleKey& key = samples.series[i];
+      if (key.pid <= 0 || key.field != "resident_bytes" || samples.points[i].empty()) continue;
+      // Gone is what it is from its last point on; else it was there at the last look.
+      const RecordedSamples::Point& last = samples.points[i].back();
+      const size_t after = last.kind == SampledKind::kGone ? last.look : samples.looks.size();
+      if (after == 0) continue;
+      const auto total = of_machine(samples, "total_bytes", after - 1);
+      const auto available = of_machine(samples, "available_bytes", after - 1);
+      const auto limit = of_machine(samples, "limit_bytes", after - 1);
+      const auto used = of_machine(samples, "limit_used_bytes", after - 1);
+      std::optional<HostRoom> room;
+      const auto take = [&](uint64_t limit_bytes, uint64_t free_bytes) {
+        if (room && room->free_bytes <= free_bytes) return;
+        room = {static_cast<uint32_t>(key.pid), samples.host, limit_bytes, free_bytes};
+      };
+      if (total && available) take(*total, std::min(*total, *available));
+      if (limit && used) take(*limit, *limit - std::min(*limit, *used));
+      if (room) out.push_back(*std::move(room));
+    }
+  }
+  return out;
+}
+
+}  // namespace gpumemprof
