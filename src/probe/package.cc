@@ -83,10 +83,18 @@ bool find_api() {
 
 void want_again() { __atomic_store_n(&g_is_package_wanted, 1, __ATOMIC_RELEASE); }
 
+/// Compiled once and never released: a profiler of the program's may keep pointers to its names, as
+/// torch.profiler does until it writes its trace.
+void* compiled() {
+  static void* code;
+  if (!code) code = g_api.compile(kLoad, "<gpumemprof>", kFileInput);
+  return code;
+}
+
 /// 0, or -1 with an exception of the program's set.
 int run_in(void* globals) {
   void* folder = g_api.decode(g_package);
-  void* code = folder ? g_api.compile(kLoad, "<gpumemprof>", kFileInput) : nullptr;
+  void* code = folder ? compiled() : nullptr;
   const bool is_ready = code && g_api.set(globals, "__builtins__", g_api.builtins()) == 0 &&
                         g_api.set(globals, "folder", folder) == 0;
   void* result = is_ready ? g_api.evaluate(code, globals, globals) : nullptr;
@@ -96,7 +104,6 @@ int run_in(void* globals) {
     if (again && g_api.is_true(again) == 1) want_again();
     g_api.release(result);
   }
-  if (code) g_api.release(code);
   if (folder) g_api.release(folder);
   return is_ready && !result ? -1 : 0;
 }

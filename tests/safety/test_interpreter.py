@@ -62,3 +62,24 @@ def test_what_is_different_is_no_more_than_the_list_says(seen):
     assert seen[1]["hooks of optimizers"] == {"_global_optimizer_pre_hooks": 0, "_global_optimizer_post_hooks": 1}
     assert seen[1]["parent process"] == "gpumemprof"
     assert 0 < seen[1]["gc.get_objects"] - seen[0]["gc.get_objects"] < 1000
+
+
+PROFILED = """
+import gc, sys
+import torch
+with torch.profiler.profile(with_stack=True) as profile:
+    kept = torch.empty(1000)
+    for _ in range(10): len("a")
+    gc.collect()
+    strings = [f"{number:012d}" for number in range(100_000)]  # as long as the name of our code: they take what it leaves
+profile.export_chrome_trace(sys.argv[1])
+"""
+
+
+def test_a_profiler_reads_the_names_of_our_code_after_it_ran(tmp_path):
+    """torch.profiler keeps pointers to the names of each code object that it saw, and reads them when it writes its trace."""
+    pytest.importorskip("torch")
+    (tmp_path / "program.py").write_text(PROFILED)
+    harness.record(tmp_path / "r", [harness.PYTHON, tmp_path / "program.py", tmp_path / "trace.json"], ["-q"]).ok()
+    names = {event.get("name", "") for event in json.loads((tmp_path / "trace.json").read_text())["traceEvents"]}
+    assert "<gpumemprof>(3): is_importing" in names
