@@ -149,6 +149,7 @@ for step in range(24):
 """
 
 
+@pytest.mark.alone  # looks have 0.3 s of the clock: on a full machine none may come between two steps
 def test_a_leak_of_a_short_run_is_named_without_asking(tmp_path):
     program = tmp_path / "leak.py"
     program.write_text(LEAK)
