@@ -58,11 +58,12 @@ def test_the_program_of_a_page_is_told_as_the_page_shows(page, tmp_path):
     (shown,) = (one.text for one in blocks(f"docs/problems/{page}.md") if one.note.startswith('title="gpumemprof analyze '))
     (tmp_path / name).write_text(program)
     argv = harness.run_argv(tmp_path / "run", ["python", name], ["-q", *options])
+    path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])  # of the `python` that a page starts
     try:
         with cgroup(limit_mib) as group:
             if group:
                 argv = ["sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', str(group), *argv]
-            done = harness.execute([*own_shm(), *argv], cwd=tmp_path, timeout=120)
+            done = harness.execute([*own_shm(), *argv], cwd=tmp_path, timeout=120, env={**os.environ, "PATH": path})
     except Missing as missing:
         pytest.skip(str(missing))
     assert done.rc == (code if code >= 0 else 128 - code), done.stderr[-600:].decode()

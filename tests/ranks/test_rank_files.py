@@ -28,6 +28,7 @@ def test_the_rank_that_died_says_how(job):
     assert (ranks["ranks"][2]["end"], ranks["ranks"][2]["signal"]) == ("signal", "SIGKILL")
     assert all(one["signal"] in ("SIGTERM", "SIGABRT", None) for one in ranks["ranks"] if one["rank"] != 2)
     summary = (job.parent / "summary").read_text().partition("gpumemprof: ")[2]
+    assert "Score: none, because SIGKILL ended rank 2." in jobs.analyze(job, output="text")
     for text in (jobs.analyze(job, output="text"), summary):
         assert "SIGKILL ended rank 2." in text
         # torchrun raises an error of its own then, whose text begins with a ruler.

@@ -98,6 +98,33 @@ TEST(UncaughtErrors, AreOfTheRankOfTheirOwnHostWhereTwoHaveOnePid) {
   EXPECT_EQ(rank_of(""), 0u) << "an older file does not tell";
 }
 
+TEST(ProgramEnds, OfAJobAreToldByTheRankThatFailedFirst) {
+  Tables tables;
+  tables.processes = {{.pid = 9, .host = "n"}, {.pid = 10, .host = "n", .rank = 0},
+                      {.pid = 11, .host = "n", .rank = 1}};
+  const auto failure = [&](ProgramEnds ends) {
+    ends.runs[0].pid = 9, ends.runs[0].host = "n", ends.runs[0].exit_code = 1;
+    find_failure(&ends);
+    Analysis analysis;
+    add_program_ends(ends, tables, &analysis);
+    EXPECT_EQ(analysis.score.reason, analysis.ends.failure);
+    return analysis.ends.failure;
+  };
+  const UncaughtError of_launcher = {
+      .process = {.pid = 9, .host = "n"}, .time_ns = 5, .kind = "ChildFailedError"};
+  const UncaughtError of_rank = {
+      .process = {.pid = 10, .host = "n"}, .time_ns = 4, .kind = "RuntimeError"};
+  const ProcessExit by_signal = {.pid = 11, .signal = "SIGKILL"}, after = {.pid = 10, .signal = "SIGTERM"},
+                    by_code = {.pid = 11, .exit_code = 3};
+  EXPECT_EQ(failure({.runs = {{}}, .uncaught = {of_launcher}}), "ChildFailedError ended the program");
+  EXPECT_EQ(failure({.runs = {{.exits = {after, by_signal}}}, .uncaught = {of_launcher, of_rank}}),
+            "SIGKILL ended rank 1");
+  EXPECT_EQ(failure({.runs = {{.exits = {by_code}}}, .uncaught = {of_launcher, of_rank}}),
+            "RuntimeError ended rank 0");
+  EXPECT_EQ(failure({.runs = {{.exits = {by_code}}}, .uncaught = {of_launcher}}),
+            "rank 1 ended with exit code 3");
+}
+
 TEST(UnfinishedProcesses, OfAProgramThatFailedAreToldInTheOrderOfTheirLastEvents) {
   Tables tables;
   tables.processes = {{.pid = 10}, {.pid = 11, .rank = 0}, {.pid = 12, .rank = 1}, {.pid = 13}};

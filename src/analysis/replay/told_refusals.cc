@@ -95,6 +95,31 @@ std::vector<UnfinishedProcess> unfinished_processes(const ProgramEnds& ends, con
   return out;
 }
 
+/// How the first rank of a failed job ended; empty where none is known to have failed. Launchers end
+/// the other ranks with SIGTERM and raise an error of their own.
+std::string failure_of_ranks(const ProgramEnds& ends, const Tables& tables) {
+  std::string by_code;
+  for (const ProgramEnd& run : ends.runs) {
+    for (const ProcessExit& exit : run.exits) {
+      const NamedProcess named = {
+          .pid = exit.pid, .start_ticks = exit.start_ticks, .host = run.host};
+      const auto process = std::ranges::find_if(
+          tables.processes, [&](const Process& known) { return named.is(known); });
+      if (process == tables.processes.end() || !process->rank) continue;
+      const std::string rank = "rank " + std::to_string(*process->rank);
+      if (!exit.signal.empty() && exit.signal != "SIGTERM" && exit.signal != "SIGINT")
+        return exit.signal + " ended " + rank;
+      if (by_code.empty() && exit.exit_code.value_or(0) != 0)
+        by_code = rank + " ended with exit code " + std::to_string(*exit.exit_code);
+    }
+  }
+  const auto raised = std::ranges::find_if(
+      ends.uncaught, [](const UncaughtError& error) { return error.rank.has_value(); });
+  if (raised != ends.uncaught.end())
+    return raised->kind + " ended rank " + std::to_string(*raised->rank);
+  return by_code;
+}
+
 }  // namespace
 
 void take_reserve_limits(const ProgramEnds& ends, AllocatorSnapshot* snapshot) {
@@ -115,6 +140,10 @@ void add_program_ends(ProgramEnds ends, const Tables& tables, Analysis* analysis
   };
   std::ranges::for_each(ends.uncaught, tell_rank);
   std::ranges::for_each(ends.refused, tell_rank);
+  const bool has_failed = !ends.failure.empty() && ends.refused.empty() &&
+                          std::ranges::none_of(ends.runs, was_killed_by_the_kernel);
+  if (std::string failure = has_failed ? failure_of_ranks(ends, tables) : ""; !failure.empty())
+    ends.failure = std::move(failure);
   if (!ends.failure.empty()) {
     analysis->score = {.value = std::nullopt, .reason = ends.failure, .parts = {}};
     for (DeviceAnalysis& device : analysis->devices) device.score = analysis->score;
