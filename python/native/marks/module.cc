@@ -17,6 +17,7 @@
 #include "native/marks/text.h"
 #include "native/marks/uncaught.h"
 #include "native/marks/untraced.h"
+#include "native/marks/walk.h"
 
 using namespace gpumemprof::python;
 
@@ -216,6 +217,9 @@ PyMethodDef g_methods[] = {
     {"blocks", blocks, METH_NOARGS, nullptr},
     {"instances", instances, METH_VARARGS, nullptr},
     {"variables", variables_of, METH_O, nullptr},
+    {"walker", walker, METH_VARARGS, nullptr},
+    {"walk", walk, METH_VARARGS, nullptr},
+    {"way", way, METH_VARARGS, nullptr},
     {"watch_uncaught", watch, METH_O, nullptr},
     {"forked", forked, METH_NOARGS, nullptr},
     {"malloc_figures", malloc_figures, METH_NOARGS, nullptr},

@@ -13,14 +13,10 @@ import torch
 from ... import _marks
 from .graph import kept_by_graph
 from .name import Name, filled_by_hooks, name_of
-from .roots import frame_roots, module_roots
 from .tensor import address_of, grad_fn_of, gradient_of, is_scalar, without_the_program
-from .walk import Step, Walk
+from .walk import Walk, Way
 
 _MOST_OPERATIONS = 16
-# The libraries' own names take ten times as long as all the rest, and hold next to nothing. Where they need not be
-# looked at, they are if this part of the tensors is reached by no name of the program.
-_UNREACHED_PART = 4
 _NOTHING = Name("nothing in Python: a graph or cycle that holds itself", "", "nothing", ())
 
 
@@ -51,15 +47,15 @@ class _Holder:
         return {"entries": len(self.limited), "most_entries": self.limited.maxlen}
 
 
-def _is_in_tuple(step: Step) -> bool:
+def _is_in_tuple(way: Way) -> bool:
     """With other tensors and nothing else, as keys and values are."""
-    holder = step.before.value if step.before is not None else None
+    holder = way.values[-2] if len(way.values) > 1 else None
     return type(holder) is tuple and len(holder) > 1 and all(issubclass(type(one), torch.Tensor) for one in holder)
 
 
 class _Look:
-    def __init__(self, deadline: float, everywhere: bool) -> None:
-        self.deadline, self.everywhere = deadline, everywhere
+    def __init__(self, deadline: float) -> None:
+        self.deadline = deadline
         self.holders: list[_Holder] = []
         self.by_name: dict[tuple[str, str], int] = {}
         self.storages: dict[int, int] = {}
@@ -74,14 +70,10 @@ class _Look:
         del objects
         walk = Walk(torch.Tensor, self.deadline)
         # An argument of a library's function is a variable of the program's, most often: its own names come first.
-        walk.walk(frame_roots(own=True) + module_roots(own=True) + frame_roots(own=False))
+        walk.walk_program()
         rest = self.take_reached(tensors, walk, hooked)
-        if not self.everywhere and len(rest) * _UNREACHED_PART <= len(tensors):
-            skipped = "names in libraries were not searched; gpumemprof run --explain-leaks does" if rest else ""
-            self.why_incomplete = self.why_incomplete or walk.why_incomplete or skipped
-            return
-        if rest:
-            walk.walk(module_roots(own=False))
+        if rest and not walk.why_incomplete:  # the libraries' names take as long as all else, and hold next to nothing
+            walk.walk_libraries()
             rest = self.take_reached(rest, walk, hooked)
         self.why_incomplete = self.why_incomplete or walk.why_incomplete
         if not walk.why_incomplete:  # else a name may hold them
@@ -91,16 +83,17 @@ class _Look:
 
     def take_reached(self, tensors: list[Any], walk: Walk, hooked: set[int]) -> list[Any]:
         """Those that were not reached, and that no graph keeps of what was."""
-        reached = []
+        reached, rest = [], []
         for tensor in tensors:
-            step = walk.tensors.get(id(tensor))
-            if step is not None:
-                name = name_of(step, hooked)
-                self.add(tensor, name, _is_in_tuple(step))
-                reached.append((tensor, self.index_of(name)))
+            way = walk.way_to(tensor)
+            if way is None:
+                rest.append(tensor)
+                continue
+            name = name_of(way, hooked)
+            self.add(tensor, name, _is_in_tuple(way))
+            reached.append((tensor, self.index_of(name)))
         # Their graphs after all that is held by name: a name is nearer than a graph.
         self.add_graphs(reached)
-        rest = [one for one in tensors if id(one) not in walk.tensors]
         return [one for one in rest if address_of(one) not in self.storages]
 
     def index_of(self, name: Name) -> int:
@@ -195,10 +188,10 @@ def _memory() -> dict[str, int | str | None] | None:
     }
 
 
-def look(most_s: float, everywhere: bool = True) -> dict[str, Any]:
+def look(most_s: float) -> dict[str, Any]:
     """A look as docs/schemas/holders.schema.json has it; ends after about `most_s` seconds of work, and says so. To be called
-    without the collector running. `everywhere`: at the libraries' names in any case."""
-    taken = _Look(time.thread_time() + most_s, everywhere)
+    without the collector running."""
+    taken = _Look(time.thread_time() + most_s)
     time_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
     memory = _memory()
     with without_the_program():

@@ -10,7 +10,7 @@ import torch
 
 from .tensor import backward_hooks_of
 from .unseen import name_of_class, space_of
-from .walk import Step, attribute_of, is_cache, is_own_class, key_in, way_to
+from .walk import Way, attribute_of, is_cache, is_own_class, key_in
 
 _PARTS_OF_MODULE = ("_parameters", "_buffers", "_modules")
 _CONTAINERS = ("list", "dict", "tuple", "set", "frozenset", "deque", "OrderedDict", "defaultdict", "Counter")
@@ -33,11 +33,10 @@ class _Reading:
     """Goes along a way once. What was found first stays where it is more telling: an exception's frame has variables of
     its own, an optimizer attributes."""
 
-    def __init__(self, step: Step, hooked: set[int]) -> None:
-        self.way = way_to(step)
-        self.root = step.root
+    def __init__(self, way: Way, hooked: set[int]) -> None:
+        self.way, self.root = way
         self.hooked = hooked
-        self.name, self.owner = step.root.name, "variable"
+        self.name, self.owner = self.root.name, "variable"
         self.through: list[str] = []
         self.limited: deque[Any] | None = None
         self.is_settled = False
@@ -121,9 +120,9 @@ class _Reading:
         return name_of_class(type(before)) not in _CONTAINERS and space_of(before) is self.way[at]
 
 
-def name_of(step: Step, hooked: set[int]) -> Name:
+def name_of(way: Way, hooked: set[int]) -> Name:
     """`hooked`: ids of containers that a hook fills."""
-    return _Reading(step, hooked).read()
+    return _Reading(way, hooked).read()
 
 
 def filled_by_hooks(modules: list[Any], tensors: list[Any]) -> set[int]:

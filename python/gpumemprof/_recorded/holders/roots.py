@@ -5,9 +5,12 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ... import _marks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _LIBRARIES = tuple(
     f"{os.sep}{part}{os.sep}" for part in ("site-packages", "dist-packages", f"python{sys.version_info[0]}.{sys.version_info[1]}")
@@ -18,11 +21,28 @@ _CO_OPTIMIZED = 1  # inspect.CO_OPTIMIZED: a function's frame, whose variables a
 
 
 class Root(NamedTuple):
-    """One name and what it stands for. `place`: "train (train.py)", "<module> (train.py)"."""
+    """One name. `place`: "train (train.py)", "<module> (train.py)"."""
 
-    value: object
     name: str
     place: str
+
+
+class Roots:
+    """Names, side by side: what each stands for, and where it is."""
+
+    def __init__(self) -> None:
+        self.values: list[object] = []
+        self.names: list[object] = []
+        self.places: list[str] = []
+
+    def add(self, names: Iterable[object], values: Iterable[object], place: str) -> None:
+        self.names += names
+        self.values += values
+        self.places += [place] * (len(self.names) - len(self.places))
+
+    def __getitem__(self, at: int) -> Root:
+        name = self.names[at]
+        return Root(name if type(name) is str else "?", self.places[at])
 
 
 def is_own(file: object) -> bool:
@@ -39,8 +59,14 @@ def _script() -> str | None:
     return script if script.endswith(".py") and is_own(script) else None
 
 
-def _modules() -> list[tuple[dict[str, object], str, bool]]:
-    """(namespace, file, is the program's own) of every module that is loaded."""
+class Module(NamedTuple):
+    space: dict[str, object]
+    file: str
+    is_own: bool
+
+
+def modules() -> list[Module]:
+    """Every module that is loaded."""
     found = []
     for name, module in list(sys.modules.items()):
         if type(module) is not type(sys) or name.partition(".")[0] in _OUR_PACKAGES:
@@ -50,23 +76,15 @@ def _modules() -> list[tuple[dict[str, object], str, bool]]:
         if file is None and name == "__main__":
             file = _script()
         own = is_own(file) or (name == "__main__" and file is None)
-        found.append((space, file if isinstance(file, str) else name, own))
+        found.append(Module(space, file if isinstance(file, str) else name, own))
     return found
 
 
-def namespaces() -> dict[int, str]:
-    """Of every module, the id of its namespace: a walk stops there, or one function would lead to everything."""
-    return {id(space): file for space, file, _ in _modules()}
-
-
-def module_roots(own: bool) -> list[Root]:
+def add_modules(roots: Roots, all_modules: list[Module], own: bool) -> None:
     """The names of the program's own modules, or those of all others."""
-    roots = []
-    for space, file, is_of_program in _modules():
+    for space, file, is_of_program in all_modules:
         if is_of_program == own:
-            place = f"<module> ({os.path.basename(file)})"
-            roots += [Root(value, name, place) for name, value in list(space.items()) if type(name) is str]
-    return roots
+            roots.add(list(space), list(space.values()), f"<module> ({os.path.basename(file)})")
 
 
 def _locals(frame: Any) -> list[tuple[str, object]]:
@@ -77,16 +95,15 @@ def _locals(frame: Any) -> list[tuple[str, object]]:
     return found
 
 
-def frame_roots(own: bool) -> list[Root]:
+def add_frames(roots: Roots, own: bool) -> None:
     """The variables of the program's own functions that run, on every thread, or those of all others."""
-    roots = []
     frames: list[Any] = list(sys._current_frames().values())
     while frames:  # emptied as it goes: one of them is our own, and a frame must not hold itself
         frame = frames.pop()
         while frame is not None:
             file = frame.f_code.co_filename
             if not file.startswith(_OURS) and is_own(file) == own:
+                variables = _locals(frame)
                 place = f"{frame.f_code.co_name} ({os.path.basename(file)})"
-                roots += [Root(value, name, place) for name, value in _locals(frame)]
+                roots.add([name for name, _ in variables], [value for _, value in variables], place)
             frame = frame.f_back
-    return roots

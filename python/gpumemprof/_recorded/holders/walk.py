@@ -1,75 +1,60 @@
-"""The shortest way from a name of the program to each of its tensors. Only `gc.get_referents` is asked, and dictionaries,
+"""The shortest way from a name of the program to each of its tensors. Objects are traversed as Python's collector does it, and dictionaries,
 lists and the like of exactly Python's own types are looked into: no code of the program runs."""
 
 from __future__ import annotations
 
-import gc
 import sys
-import time
 import types
-from collections import deque
 from functools import _lru_cache_wrapper
 from typing import Any, NamedTuple
 
-from .roots import Root, is_own, namespaces
+from ... import _marks
+from .roots import Root, Roots, add_frames, add_modules, is_own, modules
 from .unseen import module_of_class, mro_of, space_of, space_of_class
 
-# By id: a metaclass of the program's may have an `__eq__`.
-_SKIPPED = frozenset(map(id, (
+_SKIPPED = (
     types.ModuleType, types.CodeType, types.BuiltinFunctionType, str, bytes, int, float, complex, bool, type(None), range,
-)))  # fmt: skip
+)  # fmt: skip
 
 
-class Step(NamedTuple):
-    """One object on the way; `before` is the step that led to it, None for what a name stands for."""
+class Way(NamedTuple):
+    """`values`: from what the name of `root` stands for to the object itself."""
 
-    value: object
-    before: Step | None
+    values: list[Any]
     root: Root
 
 
 class Walk:
-    """`tensors`: by id, the step of each tensor that was reached, nearest first. `why_incomplete` is empty unless the
-    time ran out."""
+    """`why_incomplete` is empty unless the time ran out."""
 
-    def __init__(self, tensor_type: type, deadline: float) -> None:
-        self.tensors: dict[int, Step] = {}
+    def __init__(self, kind: type, deadline: float) -> None:
         self.why_incomplete = ""
-        self._tensor_type = tensor_type
         self._deadline = deadline
-        self._spaces = namespaces()
-        # What is ours, and what is known: objects of the walk itself would lead to everything.
-        self._seen: set[int] = {id(self), id(self.__dict__), id(self.tensors), id(sys.modules), id(self._spaces)}
-        self._seen.update(self._spaces)
+        self._roots = Roots()
+        self._modules = modules()
+        # Spaces: one function would lead to all that its module has. Objects of the walk itself would lead to everything.
+        stops = [self, self.__dict__, sys.modules, *(one.space for one in self._modules)]
+        self._walker = _marks.walker(kind, _SKIPPED, (types.ModuleType, Way, Walk, Roots), stops, is_own_class)
 
-    def walk(self, roots: list[Root]) -> None:
-        waiting: deque[Step] = deque()
-        self._seen.update((id(roots), id(waiting)))
-        for root in roots:
-            self._reach(Step(root.value, None, root), waiting)
-        count = 0
-        while waiting:
-            step = waiting.popleft()
-            count += 1
-            if count % 1024 == 0 and time.thread_time() > self._deadline:
-                self.why_incomplete = "the walk over the program's objects took too long"
-                return
-            for value in gc.get_referents(step.value):
-                self._reach(Step(value, step, step.root), waiting)
+    def walk_program(self) -> None:
+        """From the names of the program, and from what its libraries' functions that run were given."""
+        add_frames(self._roots, own=True)
+        add_modules(self._roots, self._modules, own=True)
+        add_frames(self._roots, own=False)
+        self._walk()
 
-    def _reach(self, step: Step, waiting: deque[Step]) -> None:
-        value = step.value
-        kind = type(value)
-        if id(kind) in _SKIPPED or id(value) in self._seen:
-            return
-        self._seen.add(id(value))
-        if issubclass(kind, self._tensor_type):
-            self.tensors.setdefault(id(value), step)
-        elif issubclass(kind, types.ModuleType) or issubclass(kind, (Step, Root, Walk)):
-            return
-        elif issubclass(kind, type) and not is_own_class(value):
-            return
-        waiting.append(step)
+    def walk_libraries(self) -> None:
+        add_modules(self._roots, self._modules, own=False)
+        self._walk()
+
+    def _walk(self) -> None:
+        if not _marks.walk(self._walker, self._roots.values, self._deadline):
+            self.why_incomplete = "the walk over the program's objects took too long"
+
+    def way_to(self, value: object) -> Way | None:
+        """The shortest; None for what was not reached."""
+        found = _marks.way(self._walker, value)
+        return None if found is None else Way(found[1], self._roots[found[0]])
 
 
 def is_own_class(value: Any) -> bool:
@@ -77,16 +62,6 @@ def is_own_class(value: Any) -> bool:
     name = module_of_class(value)
     module = sys.modules.get(name) if name is not None else None
     return name == "__main__" or (type(module) is types.ModuleType and is_own(module.__dict__.get("__file__")))
-
-
-def way_to(step: Step) -> list[object]:
-    """From what the name stands for to the object itself."""
-    way: list[object] = []
-    at: Step | None = step
-    while at is not None:
-        way.append(at.value)
-        at = at.before
-    return way[::-1]
 
 
 def key_in(space: object, value: object) -> str | None:
