@@ -1,5 +1,6 @@
 #include "report/describe/end_words.h"
 
+#include <absl/strings/ascii.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,11 +19,19 @@ namespace {
 
 constexpr size_t kMostRefusalsTold = 3;
 
-/// The innermost "FILE:LINE FUNCTION" in the user's code, else the innermost.
+/// "FILE:LINE FUNCTION"; not "<torch module> layers.0", which is no place in code.
+bool is_place(std::string_view line) {
+  const size_t colon = line.rfind(':');
+  return colon != line.npos && colon + 1 < line.size() && absl::ascii_isdigit(line[colon + 1]);
+}
+
+/// The innermost place in the user's code, else the innermost.
 std::string_view headline(const std::vector<std::string>& stack) {
-  for (std::string_view line : stack) {
+  auto places = stack | std::views::filter(is_place);
+  for (std::string_view line : places) {
     if (is_user_file(line.substr(0, line.rfind(':')))) return line;
   }
+  if (!places.empty()) return places.front();
   return stack.empty() ? std::string_view() : std::string_view(stack.front());
 }
 

@@ -28,6 +28,14 @@ TEST(EndWords, WhatWasLeftOfTheAddressSpaceWouldHaveFitted) {
             "at most 100 MiB would have fitted: the process had mapped 2.90 GiB of 3.00 GiB (ulimit -v).");
 }
 
+TEST(EndWords, AModuleOrModeIsNoPlaceInTheCode) {
+  RefusedRequest one = refused_on_cpu(256 * kMiB);
+  one.stack = {"<torch module> Net", "<torch mode> no grad", "/j/net.py:9 Net.forward"};
+  EXPECT_EQ(refusal_sentence(one, nullptr, ""),
+            "Out of memory: 256 MiB were refused at /j/net.py:9 Net.forward, with 10.0 MiB live on "
+            "cpu just after it.");
+}
+
 TEST(EndWords, TheRankThatRanOutIsNamed) {
   RefusedRequest one = refused_on_cpu(256 * kMiB);
   one.rank = 2;
