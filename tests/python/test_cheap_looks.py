@@ -33,7 +33,8 @@ def looking(tmp_path, clock, took_s):
     one = arm._Looking(str(tmp_path), Marks(), cheap_since_s=0.0, growth=standing.Growth())
     limits = []
 
-    def look(most_s):
+    def look(most_s, everywhere):
+        assert not everywhere
         limits.append(most_s)
         clock.work_s += took_s
         return {"time_ns": 0, "why_incomplete": "", "holders": [], "storages": []}
@@ -59,6 +60,13 @@ def test_all_looks_together_are_a_hundredth(tmp_path, clock):
         one._look_once()
     # Of 0.6 s at a minute one look takes half; 0.3 are left at once, then 0.1 more comes with ten seconds each.
     assert limits == [pytest.approx(0.3), pytest.approx(0.3), pytest.approx(0.1)]
+
+
+def test_a_look_that_was_cut_short_is_taken_again_with_twice_its_time(tmp_path, clock):
+    one, limits = looking(tmp_path, clock, took_s=0.06)
+    for clock.now_s in (5.0, 12.0, 15.0, 16.5):  # of 0.05, 0.12, 0.15, 0.165 s in all, 0.06 are spent
+        one._look_once()
+    assert limits == [pytest.approx(0.05), pytest.approx(0.105)]
 
 
 def test_the_end_is_looked_at_once_though_a_spawned_process_tells_of_it_twice(tmp_path, clock):

@@ -33,6 +33,7 @@ class _Looking:
     def __init__(self, folder: str, marks: Any, cheap_since_s: float | None, growth: Growth) -> None:
         self.folder, self.marks = folder, marks
         self.cheap_since_s, self.spent_s = cheap_since_s, 0.0
+        self.least_cheap_s = _LEAST_CHEAP_S
         self.growth = growth
         self.in_vain = 0  # times in turn that it was no moment for a look
         self.look: Any = None  # what takes one
@@ -71,7 +72,7 @@ class _Looking:
             return _MOST_S
         share_s = _CHEAP_SHARE * (time.monotonic() - self.cheap_since_s)
         left = max(share_s, _MOST_CHEAP_S if self.growth.is_seen() else 0.0) - self.spent_s
-        return min(left, _MOST_CHEAP_S) if left >= _LEAST_CHEAP_S else 0.0
+        return min(left, _MOST_CHEAP_S) if left >= self.least_cheap_s else 0.0
 
     def _ask(self) -> None:
         self.in_vain = 0
@@ -118,13 +119,16 @@ class _Looking:
         collects, began_s = gc.isenabled(), time.thread_time()
         gc.disable()  # else our own objects would have the program's garbage collected earlier
         try:
-            self.looks.append(self.look(may_take_s))
+            self.looks.append(self.look(may_take_s, self.cheap_since_s is None))
             # A look may fall into the end of the program, when all is gone: the one that saw most is kept, too.
             most = max(self.looks, key=lambda one: len(one["storages"]))
             self.looks = [one for one in self.looks if one is most or any(one is late for late in self.looks[-2:])]
             self._write()
         finally:
-            self.spent_s += time.thread_time() - began_s
+            took_s = time.thread_time() - began_s
+            self.spent_s += took_s
+            if took_s > may_take_s:  # it was cut short, and so would be the next one with no more time
+                self.least_cheap_s = min(2 * may_take_s, _MOST_CHEAP_S)
             if collects:
                 gc.enable()
 
