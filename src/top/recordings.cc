@@ -112,16 +112,14 @@ std::string holder_text(const FollowedHolder& holder, const HolderColumns& colum
 
 constexpr int kChartRows = 4;
 
-/// Of the chosen recording, over the looks that are remembered; kChartRows and a head.
+/// Of the chosen recording, over the looks that are remembered, two at least; kChartRows and a head.
 void draw_history(const TopState& state, const RecordedRow& row, int y, Screen* screen) {
   const PictureDevice& device = *row.device;
   constexpr int kLabel = 10;
   const int width = screen->width() - kLabel;
   const size_t shown = std::min(device.history.size(), static_cast<size_t>(std::max(width, 0)));
-  const double seconds = device.history.size() < 2
-                             ? 0
-                             : device.history_seconds * static_cast<double>(shown - 1) /
-                                   static_cast<double>(device.history.size() - 1);
+  const double seconds = device.history_seconds * static_cast<double>(std::max<size_t>(shown, 1) - 1) /
+                         static_cast<double>(device.history.size() - 1);
   screen->put(0, y,
               fmt::format("{:>9} ALLOCATED IN THE LAST {:.0f} s BY {}", "", seconds, row_name(row)));
   screen->paint_row(y++, Style::kHeader);
@@ -181,7 +179,8 @@ void draw_overview(const TopState& state, int y, int end, Screen* screen) {
   const RecordedRow& row = rows[static_cast<size_t>(selected)];
   ++y;
   constexpr int kLeastBelow = 7;  // of the holders, under the chart
-  if (end - y >= kChartRows + 2 + kLeastBelow) {
+  // One look, as `--once` takes, is no line.
+  if (row.device->history.size() >= 2 && end - y >= kChartRows + 2 + kLeastBelow) {
     draw_history(state, row, y, screen);
     y += kChartRows + 2;
   }

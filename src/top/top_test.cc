@@ -91,6 +91,13 @@ TEST(Overview, HasItsFiguresIn80By24) {
   EXPECT_EQ(screen.line(22), "critical: kernel: killed 1 process");
 }
 
+TEST(Overview, HasNoChartOfOneLook) {
+  TopState state = state_of(1);
+  state.picture.recordings[0].devices[0].history = {10'000'000};
+  const Screen screen = draw(state, 80, 24);
+  EXPECT_TRUE(screen.line(7).ends_with("HELD NOW BY LINES OF rank 0 train.py cuda:0")) << screen.line(7);
+}
+
 TEST(Overview, LeavesOutAFolderBeforeItCutsALine) {
   TopState state = state_of(1);
   state.picture.accelerators.absent_because = std::string(100, 'x');
