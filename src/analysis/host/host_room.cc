@@ -8,18 +8,27 @@
 namespace gpumemprof {
 namespace {
 
-std::optional<uint64_t> of_machine(const RecordedSamples& samples, const char* field, size_t look) {
-  const size_t series = samples.find({"/proc", "host", field, 0});
-  const auto* point = series == SIZE_MAX ? nullptr : samples.at(series, look);
-  if (!point || point->kind != SampledKind::kNumber) return std::nullopt;
-  return point->number;
-}
+/// One series of the machine.
+struct OfMachine {
+  const RecordedSamples& samples;
+  size_t series;
+  OfMachine(const RecordedSamples& samples, const char* field)
+      : samples(samples), series(samples.find({"/proc", "host", field, 0})) {}
+
+  std::optional<uint64_t> at(size_t look) const {
+    const auto* point = series == SIZE_MAX ? nullptr : samples.at(series, look);
+    if (!point || point->kind != SampledKind::kNumber) return std::nullopt;
+    return point->number;
+  }
+};
 
 }  // namespace
 
 std::vector<HostRoom> host_rooms(const std::vector<RecordedSamples>& all) {
   std::vector<HostRoom> out;
   for (const RecordedSamples& samples : all) {
+    const OfMachine totals(samples, "total_bytes"), availables(samples, "available_bytes"),
+        limits(samples, "limit_bytes"), uses(samples, "limit_used_bytes");
     for (size_t i = 0; i < samples.series.size(); ++i) {
       const SampleKey& key = samples.series[i];
       if (key.pid <= 0 || key.field != "resident_bytes" || samples.points[i].empty()) continue;
@@ -27,10 +36,8 @@ std::vector<HostRoom> host_rooms(const std::vector<RecordedSamples>& all) {
       const RecordedSamples::Point& last = samples.points[i].back();
       const size_t after = last.kind == SampledKind::kGone ? last.look : samples.looks.size();
       if (after == 0) continue;
-      const auto total = of_machine(samples, "total_bytes", after - 1);
-      const auto available = of_machine(samples, "available_bytes", after - 1);
-      const auto limit = of_machine(samples, "limit_bytes", after - 1);
-      const auto used = of_machine(samples, "limit_used_bytes", after - 1);
+      const auto total = totals.at(after - 1), available = availables.at(after - 1);
+      const auto limit = limits.at(after - 1), used = uses.at(after - 1);
       std::optional<HostRoom> room;
       const auto take = [&](uint64_t limit_bytes, uint64_t free_bytes) {
         if (room && room->free_bytes <= free_bytes) return;
