@@ -58,6 +58,7 @@ class _Looking:
         self.has_ended = False
         if self.cheap_since_s is not None:
             self.cheap_since_s, self.spent_s = time.monotonic(), 0.0
+            self.least_cheap_s = _LEAST_CHEAP_S
         self._ask()
 
     def load(self) -> None:

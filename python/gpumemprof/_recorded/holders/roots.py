@@ -5,12 +5,9 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ... import _marks
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _LIBRARIES = tuple(
     f"{os.sep}{part}{os.sep}" for part in ("site-packages", "dist-packages", f"python{sys.version_info[0]}.{sys.version_info[1]}")
@@ -32,17 +29,16 @@ class Roots:
 
     def __init__(self) -> None:
         self.values: list[object] = []
-        self.names: list[object] = []
+        self.names: list[str] = []
         self.places: list[str] = []
 
-    def add(self, names: Iterable[object], values: Iterable[object], place: str) -> None:
-        self.names += names
-        self.values += values
-        self.places += [place] * (len(self.names) - len(self.places))
+    def add(self, named: list[tuple[str, object]], place: str) -> None:
+        self.names += [name for name, _ in named]
+        self.values += [value for _, value in named]
+        self.places += [place] * len(named)
 
     def __getitem__(self, at: int) -> Root:
-        name = self.names[at]
-        return Root(name if type(name) is str else "?", self.places[at])
+        return Root(self.names[at], self.places[at])
 
 
 def is_own(file: object) -> bool:
@@ -84,7 +80,9 @@ def add_modules(roots: Roots, all_modules: list[Module], own: bool) -> None:
     """The names of the program's own modules, or those of all others."""
     for space, file, is_of_program in all_modules:
         if is_of_program == own:
-            roots.add(list(space), list(space.values()), f"<module> ({os.path.basename(file)})")
+            # Names and values at once: another thread may add one in between.
+            named = [one for one in list(space.items()) if type(one[0]) is str]
+            roots.add(named, f"<module> ({os.path.basename(file)})")
 
 
 def _locals(frame: Any) -> list[tuple[str, object]]:
@@ -103,7 +101,5 @@ def add_frames(roots: Roots, own: bool) -> None:
         while frame is not None:
             file = frame.f_code.co_filename
             if not file.startswith(_OURS) and is_own(file) == own:
-                variables = _locals(frame)
-                place = f"{frame.f_code.co_name} ({os.path.basename(file)})"
-                roots.add([name for name, _ in variables], [value for _, value in variables], place)
+                roots.add(_locals(frame), f"{frame.f_code.co_name} ({os.path.basename(file)})")
             frame = frame.f_back
