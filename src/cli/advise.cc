@@ -13,6 +13,7 @@
 #include "report/advice_text.h"
 #include "report/cost_text.h"
 #include "report/describe/end_words.h"
+#include "report/describe/explanation.h"
 #include "report/describe/refusal_words.h"
 #include "report/json/advice_json.h"
 
@@ -27,6 +28,14 @@ struct AdviseArguments {
   bool no_measuring = false, no_seal = false;
   uint64_t steps = 0;
 };
+
+/// What the peak's explanation says to do; empty where it leads here.
+std::string next_of(const Analysis& analysis, const Tables& tables) {
+  const DeviceAnalysis* device = main_device(analysis, tables);
+  if (!device) return {};
+  std::string next = explain_peak(analysis, tables, *device, working_folder()).next;
+  return next.contains("gpumemprof advise") ? std::string() : next;
+}
 
 /// Writes the report of one recording. `trials` measure where a program can be run again; may be
 /// null. `failure`: how the program ended; a recording of nothing is then an error.
@@ -63,7 +72,7 @@ int advise_recording(const std::vector<std::string>& paths, const AdviseArgument
     cost = std::move(*told);
   }
   text += format == "json" ? advice_json(*report, tables, cost ? &*cost : nullptr)
-                           : advice_text(*report);
+                           : advice_text(*report, next_of(analysis, tables));
   if (cost && format != "json") text += cost_text(*cost);
   auto output = Output::open(arguments.output, paths);
   if (!output) return report_error("", output.error());

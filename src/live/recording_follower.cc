@@ -84,15 +84,17 @@ std::string module_of(const HolderLine& line, ModuleNames& names, Tables& tables
   return name;
 }
 
-/// Of most of a line's bytes.
-std::string category_of(const HolderLine& line, const FollowedCategories& told) {
+/// Sets the category of most of a line's bytes.
+void find_category(const HolderLine& line, const FollowedCategories& told, FollowedHolder* out) {
   std::vector<uint64_t> bytes(told.all.size());
   for (const Holder& holder : line.stacks) {
     const auto kind = told.by_stack.find(holder.stack);
     if (kind != told.by_stack.end()) bytes[kind->second.kind] += holder.bytes;
   }
   const auto most = std::ranges::max_element(bytes);
-  return most == bytes.end() || *most == 0 ? "" : told.all[size_t(most - bytes.begin())].name;
+  if (most == bytes.end() || *most == 0) return;
+  out->category = told.all[size_t(most - bytes.begin())].name;
+  out->has_other_categories = *most < line.bytes;
 }
 
 std::vector<FollowedHolder> name_holders(const LiveState& state, uint16_t device, size_t most,
@@ -108,7 +110,7 @@ std::vector<FollowedHolder> name_holders(const LiveState& state, uint16_t device
     const uint32_t stack = names.named(0, lines[i].stacks.front().stack, &tables);
     named.stack = stack_lines(tables, stack);
     named.module = module_of(lines[i], names, tables);
-    named.category = category_of(lines[i], told);
+    find_category(lines[i], told, &named);
     if (lines[i].node != 0) named.line = stack_lines(tables, lines[i].node).front();
   }
   return out;

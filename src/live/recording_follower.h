@@ -22,6 +22,7 @@ struct FollowedHolder {
   /// unknown, or if its stacks differ.
   std::string module = {};
   std::string category = {};  ///< of most of it; empty where it is not told
+  bool has_other_categories = false;
   uint64_t stacks = 1;
 };
 

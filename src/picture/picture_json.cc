@@ -81,6 +81,7 @@ Json device_json(const PictureDevice& device) {
          {"line", holder.line.empty() ? Json(nullptr) : Json(holder.line)},
          {"module", holder.module.empty() ? Json(nullptr) : Json(holder.module)},
          {"category", holder.category.empty() ? Json(nullptr) : Json(holder.category)},
+         {"has_other_categories", holder.has_other_categories},
          {"stacks", holder.stacks},
          {"stack", holder.stack}});
   }

@@ -48,7 +48,7 @@ std::string unknown_text(const AdviceReport& report) {
 
 }  // namespace
 
-std::string advice_text(const AdviceReport& report) {
+std::string advice_text(const AdviceReport& report, const std::string& otherwise) {
   std::string out;
   if (!report.failure.empty())
     out = fmt::format(
@@ -62,6 +62,7 @@ std::string advice_text(const AdviceReport& report) {
                                                  report.advice, was_measured_for_nothing));
   out += saving == 0 ? "No suggestions.\n"
                      : format_plural(static_cast<uint64_t>(saving), "suggestion") + '\n';
+  if (report.advice.empty() && !otherwise.empty()) out += otherwise + '\n';
   for (const Advice& one : report.advice) {
     out += fmt::format("  {:<16} {:>9}  {}\n", one.kind, format_bytes(one.bytes),
                        printable(title_beside_bytes(one)));

@@ -9,8 +9,9 @@
 namespace gpumemprof {
 
 /// "2 suggestions" and a line or two each, with the bytes at stake; then what could not be told,
-/// and why. Safe for a terminal whatever the recording holds.
-std::string advice_text(const AdviceReport& report);
+/// and why. `otherwise`: what is said where there is no suggestion; may be empty. Safe for a terminal
+/// whatever the recording holds.
+std::string advice_text(const AdviceReport& report, const std::string& otherwise = "");
 
 /// The findings of samples as advice of TensorFlow's. Samples do not show ops, so the rest is
 /// unknown.

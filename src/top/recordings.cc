@@ -76,10 +76,15 @@ struct HolderColumns {
   int kind;  ///< characters; 0: no column
 };
 
+/// "optimizer state", or "optimizer state+" where a part of it is something else.
+std::string kind_text(const FollowedHolder& holder) {
+  return holder.category + (holder.has_other_categories ? "+" : "");
+}
+
 HolderColumns holder_columns(const PictureDevice& device, int width) {
-  constexpr int kMostKind = 15;
+  constexpr int kMostKind = 16;
   size_t kind = 0;
-  for (const FollowedHolder& one : device.holders) kind = std::max(kind, one.category.size());
+  for (const FollowedHolder& one : device.holders) kind = std::max(kind, kind_text(one).size());
   return {.blocks = width >= 64, .kind = std::min(static_cast<int>(kind), kMostKind)};
 }
 
@@ -101,7 +106,7 @@ std::string without_folder(const std::string& line) {
 std::string holder_text(const FollowedHolder& holder, const HolderColumns& columns, int width) {
   std::string text = fmt::format("{:>9} ", format_bytes(holder.bytes));
   if (columns.blocks) text += fmt::format("{:>9} ", fmt::format("{} x", holder.count));
-  if (columns.kind) text += fmt::format("{:<{}.{}} ", holder.category, columns.kind, columns.kind);
+  if (columns.kind) text += fmt::format("{:<{}.{}} ", kind_text(holder), columns.kind, columns.kind);
   std::string beside;
   if (!holder.module.empty()) beside += "  " + holder.module;
   if (holder.stacks > 1) beside += fmt::format("  {} stacks", holder.stacks);

@@ -69,7 +69,9 @@ class Paragraph {
   PeakExplanation write() {
     write_what();
     write_where();
+    const size_t before = out_.text.size() + 1;  // the space
     write_next();
+    out_.next = out_.text.substr(std::min(before, out_.text.size()));
     return std::move(out_);
   }
 
@@ -222,7 +224,7 @@ class Paragraph {
   /// What goes with a step is what the size of a batch decides.
   void write_next() {
     const PeakWork& work = device_.categories.peak;
-    const bool knows_step = has_categories_ && work.is_known;
+    const bool knows_step = has_categories_ && work.is_known && work.step_ended;
     const uint64_t freed = knows_step ? figure("freed_in_step_bytes", work.freed_in_step_bytes) : 0;
     const uint64_t of_batch = activations_ + others_of_batch_;
     if (const Finding* worst = worst_finding()) {
@@ -240,13 +242,13 @@ class Paragraph {
         attribution_of(tables_, work.stack).phase == WorkPhase::kOptimizer;
     const bool is_of_the_batch =
         !is_in_optimizer && 2 * of_batch >= freed;
-    if (knows_step && work.step_ended && say_what_outlived_the_step(freed)) return;
-    if (knows_step && is_of_the_batch && work.step_ended && freed >= peak_ / kLeastShare) {
+    if (knows_step && say_what_outlived_the_step(freed)) return;
+    if (knows_step && is_of_the_batch && freed >= peak_ / kLeastShare) {
       return say(fmt::format("Next: a smaller batch{}; {} were freed before step {} ended{}.",
                              activations_ >= others_of_batch_ ? " or checkpointing" : "",
                              share(freed), work.step, level_));
     }
-    if (knows_step && work.step_ended && !is_in_optimizer && say_what_went_with_the_step(freed))
+    if (knows_step && !is_in_optimizer && say_what_went_with_the_step(freed))
       return;
     const auto& refused = analysis_.ends.refused;
     const uint64_t requested = refused.empty() || !refused[0].requested

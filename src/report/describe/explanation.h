@@ -14,6 +14,7 @@ namespace gpumemprof {
 
 struct PeakExplanation {
   std::string text;  ///< printable, one line
+  std::string next;  ///< its last sentence: what to do
   /// The figures that the text rounds, by name; names end in their unit.
   std::vector<std::pair<std::string, uint64_t>> figures;
 };

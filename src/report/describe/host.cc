@@ -174,14 +174,16 @@ Section run_section(const Subject& subject, const HostRun& run) {
   Section out{"Host memory"};
   if (run.highest_resident) {
     std::string text = fmt::format(
-        "{} of the run had {} resident at most, with shared pages counted in each of them",
+        "{} of the run had {} resident at most, {}, with shared pages counted in each of them.",
         format_plural(run.highest_resident->processes, "process"),
-        format_bytes(run.highest_resident->bytes));
+        format_bytes(run.highest_resident->bytes),
+        moment_text(subject.analysis, run.highest_resident->time_ns));
     if (run.highest_proportional)
-      text += fmt::format("; {} with shared pages counted once (PSS), in {}",
+      text += fmt::format(" With shared pages counted once (PSS): {} at most, in {}, {}.",
                           format_bytes(run.highest_proportional->bytes),
-                          format_plural(run.highest_proportional->processes, "process"));
-    out.add(Sentence{text + '.'});
+                          format_plural(run.highest_proportional->processes, "process"),
+                          moment_text(subject.analysis, run.highest_proportional->time_ns));
+    out.add(Sentence{std::move(text)});
   }
   add_host_charts(subject, run, &out);
   for (size_t i = 0; i < std::min(kMostSums, run.processes.size()); ++i) {

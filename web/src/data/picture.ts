@@ -7,6 +7,7 @@ export interface HeldLine {
   line: string | null;
   module: string | null;
   category: string | null;
+  has_other_categories?: boolean;
 }
 export interface LiveDevice {
   device: string;

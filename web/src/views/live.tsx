@@ -84,7 +84,7 @@ function Holders({ holders, whole }: { holders: HeldLine[]; whole: number }) {
                 <span class="code">{one.line ? <FrameName text={one.line} /> : "no stack recorded"}{one.module ? <span class="where"> {format.plain(one.module, 120)}</span> : null}</span>
                 <span class="share" style={{ width: `${Math.min(100, (100 * one.bytes) / (whole || 1))}%` }} />
               </td>
-              <td data-title="type">{format.plain(one.category ?? "unknown", 40)}</td>
+              <td data-title="type">{format.plain(one.category ?? "unknown", 40) + (one.has_other_categories ? " and others" : "")}</td>
               <td class="right" data-title="bytes" title={format.exact(one.bytes)}>{format.bytes(one.bytes)}</td>
               <td class="right" data-title="share">{format.share(one.bytes, whole)}</td>
               <td class="right" data-title="blocks">{format.count(one.count)}</td>
