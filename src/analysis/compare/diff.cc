@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "analysis/categories/category_sums.h"
+#include "analysis/compare/moved_lines.h"
 #include "analysis/pass/layer_work.h"
 
 namespace gpumemprof {
@@ -47,8 +48,8 @@ class Aligner {
     Memo functions, files;
   };
 
-  /// Both must outlive it.
-  explicit Aligner(Side (&sides)[2]) : b_(sides[1]) {
+  /// All must outlive it.
+  Aligner(Side (&sides)[2], const MovedLines& moved) : b_(sides[1]), moved_(moved) {
     if (sides[0].tables != nullptr) sides[0].functions.resize(sides[0].tables->strings.size());
   }
 
@@ -61,6 +62,10 @@ class Aligner {
           frame.file, [&] { return files_.intern(aligned_file(tables.strings.get(frame.file))); });
       frame.function = function(side, frame.function);
       if (!with_lines) frame.line = 0;
+      if (with_lines && &side != &b_) {
+        const auto moved = moved_.lines.find(id);
+        if (moved != moved_.lines.end()) frame.line = moved->second;
+      }
       return stacks_.intern_frame(frame);
     });
   }
@@ -92,6 +97,7 @@ class Aligner {
   }
 
   const Side& b_;
+  const MovedLines& moved_;
   StringTable files_;  // by which files are aligned
   StackTable stacks_;
   std::vector<uint32_t> path_;
@@ -199,7 +205,9 @@ struct StackKeys {
 /// Fills by_stack, by_line and by_function.
 void group_by_frames(LineOf line_of, const std::vector<uint32_t> (&named)[2], Diff* diff) {
   Aligner::Side sides[2] = {Aligner::Side(diff->a), Aligner::Side(diff->b)};
-  Aligner aligner(sides);
+  const MovedLines moved = moved_lines(diff->a, diff->b);
+  diff->moved_lines = moved.moved;
+  Aligner aligner(sides, moved);
   const auto find = [&](bool is_b, uint32_t stack) {
     Aligner::Side& side = sides[is_b];
     StackKeys keys{.stack = aligner.stack(side, stack), .node = line_of(*side.tables, stack)};

@@ -3,7 +3,7 @@
 // Two stacks are the same where all their frames have the same file, function and line. Of a file
 // only the part counts that does not depend on the machine: below site-packages, below the standard
 // library's folder, else its name. So one program in two checkouts, environments or users' homes
-// aligns. Where lines have moved, the alignment by function still holds.
+// aligns. Lines that an edit has moved are matched by what they allocated (moved_lines.h).
 #pragma once
 
 #include <cstdint>
@@ -85,6 +85,7 @@ struct Diff {
   DiffRows by_stack;
   DiffRows by_line;      ///< file, function and line of the frame that line_of() names
   DiffRows by_function;  ///< the same frame without its line: survives edits above it
+  uint64_t moved_lines = 0;  ///< that B has under another number, matched by moved_lines()
   /// By layer and part of its work, the same text being the same layer; a row's `node` is the index
   /// in `layers`. Empty where neither run names a layer.
   DiffRows by_layer;

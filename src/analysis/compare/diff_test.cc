@@ -161,6 +161,46 @@ TEST(Diff, EveryAlignmentAddsUpToBothPeaks) {
   }
 }
 
+/// A run of f.py whose lines (number, size) each allocate three times.
+TestRun run_of(const std::vector<std::pair<uint32_t, uint64_t>>& lines) {
+  TestRun run;
+  for (int turn = 0; turn < 3; ++turn)
+    for (const auto& [line, size] : lines) run.alloc({{"/w/f.py", line, "step"}}, size);
+  return run;
+}
+
+/// B's line, A's and B's bytes at the peak, of each row; A's line where B has none.
+std::map<uint32_t, std::pair<uint64_t, uint64_t>> by_line(TestRun a, TestRun b, uint64_t moved) {
+  const Diff diff = diff_runs(a.read(), b.read(), line_of);
+  EXPECT_EQ(diff.moved_lines, moved);
+  std::map<uint32_t, std::pair<uint64_t, uint64_t>> out;
+  for (const DiffRow& row : diff.by_line) {
+    const Tables& tables = *(row.from_b ? diff.b : diff.a).tables;
+    out[tables.stacks.frame(tables.stacks.node(row.node).frame).line] = {row.a.peak_bytes, row.b.peak_bytes};
+  }
+  return out;
+}
+
+TEST(MovedLines, OfAFunctionWithALineMoreAtItsBeginAreTheSameLines) {
+  using Rows = std::map<uint32_t, std::pair<uint64_t, uint64_t>>;
+  EXPECT_EQ(by_line(run_of({{12, 10}, {13, 500}, {14, 90}}), run_of({{13, 10}, {14, 500}, {15, 90}}), 3),
+            (Rows{{13, {30, 30}}, {14, {1500, 1500}}, {15, {270, 270}}}));
+  // The one between them is what was changed; it allocates less.
+  EXPECT_EQ(by_line(run_of({{12, 10}, {13, 500}, {14, 90}}), run_of({{13, 10}, {14, 20}, {15, 90}}), 3),
+            (Rows{{13, {30, 30}}, {14, {1500, 60}}, {15, {270, 270}}}));
+  // A new one between them: what is above it keeps its number.
+  EXPECT_EQ(by_line(run_of({{5, 10}, {6, 500}, {7, 90}}), run_of({{5, 10}, {6, 3000}, {7, 500}, {8, 90}}), 2),
+            (Rows{{5, {30, 30}}, {6, {0, 9000}}, {7, {1500, 1500}}, {8, {270, 270}}}));
+}
+
+TEST(MovedLines, OfTwoBatchSizesAndOfABranchThatOneRunTookKeepTheirNumbers) {
+  using Rows = std::map<uint32_t, std::pair<uint64_t, uint64_t>>;
+  EXPECT_EQ(by_line(run_of({{5, 10}, {6, 10}, {7, 10}}), run_of({{5, 20}, {6, 20}, {7, 20}, {8, 10}}), 0),
+            (Rows{{5, {30, 60}}, {6, {30, 60}}, {7, {30, 60}}, {8, {0, 30}}}));
+  EXPECT_EQ(by_line(run_of({{5, 10}, {7, 40}}), run_of({{5, 10}, {6, 300}, {7, 40}}), 0),
+            (Rows{{5, {30, 30}}, {6, {0, 900}}, {7, {120, 120}}}));
+}
+
 TEST(Diff, FilesAlignByThePartThatDoesNotDependOnTheMachine) {
   EXPECT_EQ(aligned_file("/a/site-packages/b/site-packages/torch/x.py"), "torch/x.py");
   EXPECT_EQ(aligned_file("/usr/lib/python3/dist-packages/numpy/x.py"), "numpy/x.py");

@@ -104,6 +104,12 @@ std::string diff_end_sentence(const Diff& diff) {
 
 std::vector<std::string> diff_caveats(const Diff& diff) {
   std::vector<std::string> out;
+  if (diff.moved_lines != 0) {
+    out.push_back(fmt::format("{} of A {} another number in B, matched by what {} allocated.",
+                              format_plural(diff.moved_lines, "line"),
+                              diff.moved_lines == 1 ? "has" : "have",
+                              diff.moved_lines == 1 ? "it" : "they"));
+  }
   if (diff.a.device != nullptr && diff.b.device != nullptr) {
     const Device &a = memory_of(diff.a), &b = memory_of(diff.b);
     const bool a_is_requested = has_requested_sizes(*diff.a.device, *diff.a.tables);

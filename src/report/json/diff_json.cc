@@ -171,6 +171,7 @@ std::string diff_json(const Diff& diff, int indent) {
               {"peak", change_json(peak(diff.a), peak(diff.b))},
               {"end", change_json(end(diff.a), end(diff.b))},
               {"by_line", lines_json(diff)},
+              {"moved_lines", diff.moved_lines},
               {"by_function", functions_json(diff)},
               {"by_stack", stacks_json(diff)},
               {"by_layer", layers_json(diff)},
