@@ -73,7 +73,7 @@ constexpr LeakName kHook = {"hook_stores", "a hook stores its arguments in every
                             "keep only the last value or a number in the hook, remove the hook "
                             "when it is done, and clear what it filled"};
 constexpr LeakName kKv = {"kv_cache_growth", "the KV cache keeps earlier requests or tokens",
-                          "drop the cache at the end of each request, and cap its length"};
+                          "delete the cache of a request when it ends, and limit its length"};
 constexpr LeakName kActivations = {
     "activations_kept", "activations of every step are kept",
     "keep numbers (.item()) or copies of the part that is needed, and clear what holds them after "

@@ -86,7 +86,7 @@ std::vector<std::string> finding_details(const Finding& finding) {
                               format_bytes(named(finding.evidence, "all_processes_bytes").value_or(0))));
   }
   if (const auto round = named(finding.facts, "round"); round && finding.kind == "leak") {
-    out.push_back(fmt::format("A step is one round of {}, because the program marks too few steps", *round));
+    out.push_back(fmt::format("A step is one round of {} here: the program marks no steps, or too few", *round));
   }
   if (!finding.lines.empty()) out.push_back("Lines: " + lines_text(finding.lines));
   const auto survivors = named(finding.rates, "survivors_a_step");
@@ -111,7 +111,7 @@ std::vector<std::string> finding_details(const Finding& finding) {
              limit = named(finding.evidence, "limit_bytes");
   if (left && limit) {
     const auto seconds = named(finding.evidence, "seconds_until_limit");
-    out.push_back(fmt::format("{} are reached in {}{}", format_bytes(*limit),
+    out.push_back(fmt::format("The limit of {} is reached in {}{}", format_bytes(*limit),
                               format_plural(*left, "more step"),
                               seconds ? pace_text(*seconds) : ""));
   } else if (const auto why = named(finding.facts, "limit")) {

@@ -44,11 +44,11 @@ TEST(FindingWords, TheLimitIsToldInStepsAndInSecondsButNeverInNone) {
     return finding_details(leak(std::move(evidence))).at(0);
   };
   EXPECT_EQ(told({{"limit_bytes", 8192}, {"steps_until_limit", 90}, {"seconds_until_limit", 125}}),
-            "8.00 KiB are reached in 90 more steps, about 2 min 05 s");
+            "The limit of 8.00 KiB is reached in 90 more steps, about 2 min 05 s");
   EXPECT_EQ(told({{"limit_bytes", 8192}, {"steps_until_limit", 1}, {"seconds_until_limit", 0}}),
-            "8.00 KiB are reached in 1 more step, in less than a second");
+            "The limit of 8.00 KiB is reached in 1 more step, in less than a second");
   EXPECT_EQ(told({{"limit_bytes", 8192}, {"steps_until_limit", 90}}),
-            "8.00 KiB are reached in 90 more steps");
+            "The limit of 8.00 KiB is reached in 90 more steps");
 }
 
 }  // namespace
