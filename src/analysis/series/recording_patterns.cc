@@ -21,6 +21,7 @@ constexpr double kLeastAmplitude = 0.2;  // of the range, as of samples
 constexpr uint64_t kLeastSwingBytes = 256 * 1024;
 constexpr size_t kLeastSwings = 10;  // to tell spikes among them
 constexpr double kLeakScore = 6;     // the best that growth has beside a leak, as of samples
+constexpr double kBestScore = 10;
 constexpr uint64_t kSetUp = 5;  // one part in so many of the time
 constexpr size_t kLeastRegular = 3;  // spikes, to speak of a period
 
@@ -361,6 +362,11 @@ class Patterns {
       if (name == "growth" && !why_no_growth_.empty() && !has_leak_) {
         score.parts.back().value.reset();
         score.parts.back().reason = why_no_growth_;
+      }
+      // A rise that came back beside a leak is no praise.
+      if (name == "cleanup" && has_leak_ && score.parts.back().value == kBestScore) {
+        score.parts.back().value.reset();
+        score.parts.back().reason = "a leak is not released";
       }
       if (name == "spikes" && !why_no_spike_.empty()) {
         score.parts.back().value.reset();

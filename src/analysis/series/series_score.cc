@@ -35,6 +35,9 @@ ScorePart growth_part(const SeriesAnswers& answers) {
 
 ScorePart cleanup_part(const Series& series, const SeriesAnswers& answers) {
   if (series.end < 10) return {"cleanup", 1.5, std::nullopt, "fewer than 10 samples"};
+  // Nothing is released of what still grows; that is the growth's part.
+  if (!answers.kept && answers.growth)
+    return {"cleanup", 1.5, std::nullopt, "memory grows to the end"};
   if (!answers.kept) return known("cleanup", 1.5, kBest, "the rise was released");
   return known("cleanup", 1.5, kBest * (1 - answers.kept->kept_share()),
                "the part of a rise that was kept");
