@@ -144,6 +144,7 @@ struct RecordingFollower::Impl {
   std::vector<Mark> module_marks, unsealed_marks;  // of names, sealed for good and not
   FollowedState last;
   Clock::time_point next_look{};
+  bool has_looked = false;
 
   /// Raw and sealed definitions may each have created an entry for the same device, and several
   /// allocators share one: the first entry stands for all, so that a block freed after sealing is
@@ -367,7 +368,9 @@ Result<FollowedState> RecordingFollower::look(bool with_held) {
   if (locked) impl_->file->unlock();
   if (!done) return std::unexpected(done.error());
   const Clock::time_point end = Clock::now();
-  impl_->next_look = end + 9 * (end - begin);
+  // The first look reads all that is there, the next one only what came since.
+  impl_->next_look = impl_->has_looked ? end + 9 * (end - begin) : end;
+  impl_->has_looked = true;
   return impl_->last;
 }
 
