@@ -74,9 +74,9 @@ class RecordingFollower {
   RecordingFollower& operator=(RecordingFollower&&) noexcept;
   ~RecordingFollower();
 
-  /// What is held now. After a slow look the next ones return the same result for ten times as
-  /// long, so that following never takes more than a tenth of a core; but one `with_held` reads anew
-  /// where that result has none. Errors: kSystem.
+  /// What is held now. After a slow look, but the first, the next ones return the same result for ten
+  /// times as long, so that following never takes more than a tenth of a core; but one `with_held`
+  /// reads anew where that result has none. Errors: kSystem.
   Result<FollowedState> look(bool with_held = false);
   /// Those of the ids of the last look.
   const Tables& tables() const;

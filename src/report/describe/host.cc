@@ -174,9 +174,9 @@ Section run_section(const Subject& subject, const HostRun& run) {
   Section out{"Host memory"};
   if (run.highest_resident) {
     std::string text = fmt::format(
-        "{} of the run had {} resident at most, {}, with shared pages counted in each of them.",
+        "{} of the run had {} resident at most in {}, {}, with shared pages counted in each of them.",
         format_plural(run.highest_resident->processes, "process"),
-        format_bytes(run.highest_resident->bytes),
+        format_bytes(run.highest_resident->bytes), format_plural(run.levels.size(), "sample"),
         moment_text(subject.analysis, run.highest_resident->time_ns));
     if (run.highest_proportional)
       text += fmt::format(" With shared pages counted once (PSS): {} at most, in {}, {}.",
