@@ -260,6 +260,7 @@ class Paragraph {
                              "and temporaries.",
                              share(figure("batch_bytes", of_batch))));
     }
+    if (requested != 0 && say_who_held_half(requested)) return;
     if (requested != 0) {
       return say(
           fmt::format("Next: lower the request that was refused ({}), or what was live beside it.",
@@ -298,6 +299,16 @@ class Paragraph {
     say(fmt::format("Next: hold less at once at {}; {} were freed before step {} ended{}.",
                     headline_text(tables_, line.node, folder_), share(freed),
                     device_.categories.peak.step, level_));
+    return true;
+  }
+
+  /// Where one line has half of the peak, and more than was refused.
+  bool say_who_held_half(uint64_t requested) {
+    const std::vector<HolderLine> lines = group_by_line(device_.holders_at_peak, tables_);
+    if (lines.empty() || lines[0].node == 0 || lines[0].bytes < std::max(peak_ / 2, requested))
+      return false;
+    say(fmt::format("Next: hold less of what {} makes; it held {} at the peak.",
+                    headline_text(tables_, lines[0].node, folder_), share(lines[0].bytes)));
     return true;
   }
 

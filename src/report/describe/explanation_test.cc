@@ -156,6 +156,28 @@ TEST(Explanation, WhereNoSettingHelpsTheBatchIsNext) {
   EXPECT_EQ(next(), "Next: no allocator setting helps (12 simulated).");
 }
 
+TEST(Explanation, TheLineThatHeldHalfOfThePeakIsNextWhereARequestWasRefused) {
+  EventBatch events;
+  for (uint64_t i = 1; i <= 3; ++i)
+    append(&events, {.time_ns = i * 10'000'000, .address = i, .size_bytes = 2048, .stack = 2});
+  MemorySource source = training_source();
+  MemorySource other(events);
+  Tables& tables = other.mutable_tables();
+  tables = source.mutable_tables();
+  const uint32_t file = tables.strings.intern("/opt/job/data.py"), name = tables.strings.intern("load");
+  const uint32_t line = tables.stacks.push(0, tables.stacks.intern_frame({file, name, 7}));
+  for (uint32_t& stack : events.stack) stack = line;
+  MemorySource last(events);
+  last.mutable_tables() = tables;
+  Analysis analysis = *analyze_source(last, {});
+  const auto next_of = [&](uint64_t requested) {
+    analysis.ends.refused = {{.device = "cpu", .requested = PrintedSize{.bytes = requested, .least_bytes = requested}}};
+    return explain_peak(analysis, last.tables(), analysis.devices[0], "/opt/job").next;
+  };
+  EXPECT_EQ(next_of(1024), "Next: hold less of what data.py:7 load makes; it held 6.00 KiB (100.0 %) at the peak.");
+  EXPECT_EQ(next_of(65536), "Next: lower the request that was refused (64.0 KiB), or what was live beside it.");
+}
+
 TEST(Explanation, NothingOfTheRecordingReachesTheTerminal) {
   MemorySource source = training_source("net\x1b[2J");
   const Analysis analysis = *analyze_source(source, {});
