@@ -19,7 +19,7 @@ PictureRecording recording_of(int pid, int64_t rank, uint64_t allocated) {
   device.history = {0, allocated / 2, allocated};
   device.history_seconds = 4;
   device.holders = {{allocated, 3, "train.py:7 step", {"lib.py:1 make", "train.py:7 step"},
-                     "blocks.*.attn", "activation", 4}};
+                     "blocks.*.attn", "activation", false, 4}};
   out.devices.push_back(device);
   return out;
 }
