@@ -49,7 +49,8 @@ Result<OomLog> scan_file(const std::string& path) {
   }
   struct stat status = {};
   Result<OomLog> log = fstat(fd, &status) == 0 && S_ISDIR(status.st_mode)
-                           ? fail(ErrorCode::kUsage, "is a folder, not a text file; gpumemprof analyze reads recordings")
+                           ? fail(ErrorCode::kUsage,
+                                  "is a folder, not a text file; gpumemprof analyze reads recordings")
                            : scan(fd);
   close(fd);
   return log;

@@ -76,14 +76,16 @@ TEST(Diff, OtherPackagesFilesOfTheSameNameDoNotAlign) {
   EXPECT_EQ(diff.by_stack[1].change(), Change::kVanished);
 }
 
-TEST(Diff, AMovedLineStillAlignsByItsFunction) {
-  TestRun a, b;
-  a.alloc({{"/x/model.py", 10, "forward"}}, 100);
-  b.alloc({{"/x/model.py", 12, "forward"}}, 130);
-  const Diff diff = diff_runs(a.read(), b.read(), line_of);
-  EXPECT_EQ(diff.by_line.size(), 2u);
-  ASSERT_EQ(diff.by_function.size(), 1u);
-  EXPECT_EQ(diff.by_function[0].peak_delta(), 30);
+TEST(Diff, AMovedLineAlignsWhereItAllocatesAlikeElseByItsFunction) {
+  for (const auto& [bytes, lines] : {std::pair(130u, 1u), {500u, 2u}}) {
+    TestRun a, b;
+    a.alloc({{"/x/model.py", 10, "forward"}}, 100);
+    b.alloc({{"/x/model.py", 12, "forward"}}, bytes);
+    const Diff diff = diff_runs(a.read(), b.read(), line_of);
+    EXPECT_EQ(diff.by_line.size(), lines) << bytes;
+    ASSERT_EQ(diff.by_function.size(), 1u);
+    EXPECT_EQ(diff.by_function[0].peak_delta(), bytes - 100);
+  }
 }
 
 TEST(Diff, ThePeakAndTheEndAreToldApart) {
