@@ -207,6 +207,7 @@ Result<Analysis> analyze_source(EventSource& source, const AnalysisOptions& opti
     add_leak_findings(leaks.finish(state), source.tables(),
                       {.capacity_bytes = options.capacity_bytes,
                        .host_rooms = options.host_rooms,
+                       .ends = options.ends,
                        .holders = holders,
                        .categories = categories},
                       &analysis);

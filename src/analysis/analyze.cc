@@ -143,6 +143,7 @@ struct Beside {
     // With --anonymize host names differ, so no sample matches a process.
     truths = device_truths(samples, tables.processes, &problems);
     rooms = host_rooms(samples);
+    if (input.is_anonymous()) take_names_away(&ends);
   }
   void add_to(const Input& input, const Tables& tables, Analysis* analysis) {
     const DeviceAnalysis* main = main_device(*analysis, tables);
@@ -158,7 +159,6 @@ struct Beside {
     if (analysis->host) {
       for (const std::string& left_out : analysis->host->left_out) problems.push_back(left_out);
     }
-    if (input.is_anonymous()) take_names_away(&ends);
     if (analysis->host) {
       for (Finding& finding : host_findings(*analysis->host, ends, swing_of_tensors(*analysis, tables)))
         analysis->findings.push_back(std::move(finding));
@@ -192,6 +192,7 @@ Result<Analysis> analyze_recording(Input& input, AnalysisOptions options, Beside
       beside->read(input, (*source)->tables(), options.ends);
       options.holders = &beside->holders, options.truths = &beside->truths;
       options.host_rooms = &beside->rooms;
+      options.ends = &beside->ends;
     }
     if (options.keeper) options.keeper->begin((*source)->state_before_first_event());
     const FollowedPass pass{.source = source->get(), .rules = std::move(rules)};

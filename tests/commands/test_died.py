@@ -277,3 +277,44 @@ def test_what_a_worker_was_refused_is_told_once_with_its_line_and_process(tmp_pa
         place = line.split(", with ")[0]
         assert place.startswith("Out of memory: 4.00 PiB were refused at ") and place.endswith(f"images.py:9 Images.__getitem__ in process {worker}"), line
     assert "went on" not in done.stderr.decode() + command("analyze", done.folder).ok().stdout.decode()
+
+
+KEPT_BY_A_FUNCTION = """
+import torch
+def train(net, optimizer):
+    outputs = []
+    for step in range(30):
+        x = torch.randn(256, 1024)
+        optimizer.zero_grad()
+        net(x).square().mean().backward()
+        optimizer.step()
+        outputs.append(net(x))
+    torch.empty(1 << 48, dtype=torch.uint8)  # more than there are addresses
+%s
+def main():
+    net = torch.nn.Linear(1024, 1024)
+    train(net, torch.optim.SGD(net.parameters(), lr=1e-3))
+main()
+"""
+RAISED_AGAIN = """
+first = train
+def train(*arguments):
+    try:
+        first(*arguments)
+    except RuntimeError as error:
+        raise ValueError("training failed") from error
+"""
+
+
+@pytest.mark.parametrize("again", ["", RAISED_AGAIN], ids=["raised", "raised again"])
+def test_what_a_function_kept_that_an_exception_ended_has_its_name_and_no_forecast(tmp_path, again):
+    program = tmp_path / "train.py"
+    program.write_text(KEPT_BY_A_FUNCTION % again)
+    done = harness.record(tmp_path / "r", [harness.PYTHON, program])
+    (leak,) = (one for one in harness.analysis(done.folder)["findings"] if one["kind"] == "leak")
+    # Of each step the input, which the output's graph keeps, and the output: 256 × 1024 floats.
+    assert leak["evidence"]["bytes_a_step"] == 2 * 256 * 1024 * 4
+    assert leak["evidence"]["holder"] == "outputs in train (train.py)"
+    assert leak["name"] == "evaluation_without_no_grad"
+    # The program would not get to its end a second time, and the limit is not to be reached: it was.
+    assert (leak["severity"], "steps_until_limit" in leak["evidence"]) == ("critical", False)

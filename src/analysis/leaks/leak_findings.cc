@@ -46,6 +46,11 @@ HeldBytes held_bytes(const std::vector<ProcessHistory>& histories) {
   return bytes;
 }
 
+/// A run like the one that was recorded does not get to its end a second time.
+void end_again(Finding* finding) {
+  if (finding->kind == "leak") finding->severity = Severity::kCritical;
+}
+
 void add_limit(const Leak& leak, const LeakLimit& limit, Finding* finding) {
   if (!limit.limit_bytes) {
     finding->facts.emplace_back("limit", "unknown, because " + limit.why_unknown);
@@ -56,9 +61,7 @@ void add_limit(const Leak& leak, const LeakLimit& limit, Finding* finding) {
   if (limit.seconds_left) {
     finding->evidence.emplace_back("seconds_until_limit", *limit.seconds_left);
   }
-  if (finding->kind != "leak") return;
-  // A run like the one that was recorded does not get to its end a second time.
-  if (limit.steps_left && *limit.steps_left <= leak.steps) finding->severity = Severity::kCritical;
+  if (limit.steps_left && *limit.steps_left <= leak.steps) end_again(finding);
 }
 
 /// Known without a trend: the blocks themselves are there.
@@ -214,11 +217,16 @@ void add_leak_findings(const std::vector<ProcessHistory>& histories, const Table
       for (const uint32_t stack : group.whole.others) context.categories.tell_cache(stack);
     }
     Finding finding = leak_finding(group, tables, *analysis);
-    const Room room = room_of(group.whole.device, tables,
-                              held[{group.whole.process, group.whole.device}],
-                              context.capacity_bytes, context.host_rooms);
-    add_limit(group.whole, limit_of(group.whole, room), &finding);
-    if (is_host_blocks(tables.devices[group.whole.device])) {
+    const Device& device = tables.devices[group.whole.device];
+    if (context.ends && ended_for_want_of(device, *context.ends, tables.processes)) {
+      end_again(&finding);  // the limit was reached
+    } else {
+      const Room room = room_of(group.whole.device, tables,
+                                held[{group.whole.process, group.whole.device}],
+                                context.capacity_bytes, context.host_rooms);
+      add_limit(group.whole, limit_of(group.whole, room), &finding);
+    }
+    if (is_host_blocks(device)) {
       finding.facts.emplace_back("holder", "unknown, because only holders of tensors are looked up");
       if (finding.kind == "leak") finding.fix = "free these blocks, or limit what keeps them";
     } else {

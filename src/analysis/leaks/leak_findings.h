@@ -14,6 +14,7 @@ namespace gpumemprof {
 struct LeakContext {
   std::optional<uint64_t> capacity_bytes;  ///< what was given on the command line
   const std::vector<HostRoom>* host_rooms = nullptr;  ///< may be null
+  const ProgramEnds* ends = nullptr;                  ///< may be null
   const HolderStacks& holders;
   Categories& categories;  ///< before finish()
 };

@@ -138,6 +138,30 @@ std::string failure_of(const ProgramEnds& ends) {
 
 }  // namespace
 
+bool is_same_memory(const RefusedRequest& refused, const Device& device) {
+  const std::string name = device_name(device);
+  if (refused.device_number)
+    return name == refused.device ||
+           name == refused.device + ':' + std::to_string(*refused.device_number);
+  return name == refused.device || name.starts_with(refused.device + ':');
+}
+
+bool is_of(const RefusedRequest& refused, const Device& device,
+           const std::vector<Process>& processes) {
+  if (device.process >= processes.size()) return false;
+  const NamedProcess& by = refused.process;
+  return (by.pid == 0 || by.is(processes[device.process])) && is_same_memory(refused, device);
+}
+
+bool ended_for_want_of(const Device& device, const ProgramEnds& ends,
+                       const std::vector<Process>& processes) {
+  if (is_host_memory(device) && std::ranges::any_of(ends.runs, was_killed_by_the_kernel))
+    return true;
+  return std::ranges::any_of(ends.refused, [&](const RefusedRequest& refused) {
+    return is_of(refused, device, processes);
+  });
+}
+
 bool was_killed_by_the_kernel(const ProgramEnd& run) {
   return run.signal == "SIGKILL" && run.kernel_kills.value_or(0) != 0 && run.kills_are_of_cgroup;
 }

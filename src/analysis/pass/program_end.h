@@ -100,6 +100,11 @@ struct ProgramEnd {
   std::vector<LeftFile> left_in_shm;  ///< that nobody has open
 };
 
+/// Whether the allocator of that device refused it; of that device in any process.
+bool is_of(const RefusedRequest& refused, const Device& device,
+           const std::vector<Process>& processes);
+bool is_same_memory(const RefusedRequest& refused, const Device& device);
+
 /// SIGKILL ended it, and the kernel killed for want of memory in its cgroup meanwhile.
 bool was_killed_by_the_kernel(const ProgramEnd& run);
 
@@ -132,6 +137,9 @@ std::optional<ReserveLimit> reserve_limit(const RefusedRequest& refused);
 /// One uncaught.PID.START.json, as a recorded process writes it.
 /// Errors: kNotFound, kBadInput, one line.
 Result<UncaughtError> read_uncaught_error(const std::string& path);
+/// Whether what ended the program was a lack of this device's memory.
+bool ended_for_want_of(const Device& device, const ProgramEnds& ends,
+                       const std::vector<Process>& processes);
 /// Reads what the ends that are there say of the program's failure.
 void find_failure(ProgramEnds* ends);
 /// What is left are numbers and the kinds of devices.

@@ -10,21 +10,6 @@
 namespace gpumemprof {
 namespace {
 
-bool is_same_memory(const RefusedRequest& refused, const Device& device) {
-  const std::string name = device_name(device);
-  if (refused.device_number)
-    return name == refused.device ||
-           name == refused.device + ':' + std::to_string(*refused.device_number);
-  return name == refused.device || name.starts_with(refused.device + ':');
-}
-
-bool is_of(const RefusedRequest& refused, const Device& device,
-           const std::vector<Process>& processes) {
-  if (device.process >= processes.size()) return false;
-  const NamedProcess& by = refused.process;
-  return (by.pid == 0 || by.is(processes[device.process])) && is_same_memory(refused, device);
-}
-
 /// What the device's allocator asked its driver for; the size itself where it is not known to ask.
 uint64_t size_in_message(uint64_t size_bytes, const DeviceAnalysis& device) {
   if (!device.snapshot) return size_bytes;

@@ -83,7 +83,7 @@ void add_growth(const Growth& growth, const SeriesOptions& options, SeriesReport
                              {"mann_kendall_z", growth.z},
                              {"kendall_tau", growth.tau},
                              {"first_sample", static_cast<double>(growth.first_sample)}};
-  const std::string how = "the minimum rose by " + size(growth.bytes) + " (" +
+  const std::string how = "the minimum rose by " + size(growth.bytes) + " after the warm-up (" +
                           size(growth.bytes_per_second) + "/s) and went on rising";
   report->findings.push_back(
       {"monotonic_increase", severity,

@@ -2,7 +2,7 @@
 many, and so on, and when it ends. What variables of functions hold is gone by the end; whatever the length of the run,
 the last look comes after half of it. Without `gpumemprof run --explain-leaks` it looks only where all looks together
 take no more than 1 % of the time since it began, and each no more than 0.3 s; of a program whose blocks go on to grow
-they may take 0.3 s in all, however short it is."""
+they may take 0.3 s in all, however short it is, and the last look at one that an exception ended may in any case."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..._core.process_errors import at_end_of_processes
 from ..attribution import marks
+from .unseen import uncaught_error
 
 # Now, as it compiles code: done at the program's end CPython would forget that Ctrl-C ended it.
 from ..._core.process_start import start_ticks
@@ -71,6 +72,8 @@ class _Looking:
     def _may_take_s(self) -> float:
         if self.cheap_since_s is None:
             return _MOST_S
+        if self.has_ended and uncaught_error() is not None:
+            return _MOST_CHEAP_S
         share_s = _CHEAP_SHARE * (time.monotonic() - self.cheap_since_s)
         left = max(share_s, _MOST_CHEAP_S if self.growth.is_seen() else 0.0) - self.spent_s
         return min(left, _MOST_CHEAP_S) if left >= self.least_cheap_s else 0.0

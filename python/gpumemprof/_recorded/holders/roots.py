@@ -8,12 +8,15 @@ import sys
 from typing import Any, NamedTuple
 
 from ... import _marks
+from .unseen import uncaught_error
 
 _LIBRARIES = tuple(
     f"{os.sep}{part}{os.sep}" for part in ("site-packages", "dist-packages", f"python{sys.version_info[0]}.{sys.version_info[1]}")
 )
 _OURS = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..")) + os.sep
 _OUR_PACKAGES = ("gpumemprof", "tfmemprof", "_gpumemprof_recorded")
+_trace_of, _cause_of, _context_of = (BaseException.__dict__[f"__{name}__"].__get__ for name in ("traceback", "cause", "context"))
+_MOST_ERRORS = 16  # a chain may lead back to itself
 _CO_OPTIMIZED = 1  # inspect.CO_OPTIMIZED: a function's frame, whose variables are in no namespace
 
 
@@ -94,12 +97,35 @@ def _locals(frame: Any) -> list[tuple[str, object]]:
 
 
 def add_frames(roots: Roots, own: bool) -> None:
-    """The variables of the program's own functions that run, on every thread, or those of all others."""
+    """The variables of the program's own functions that run, on every thread, or those of all others. Those that an
+    exception ended which nobody caught run no more, but Python keeps them until the process has ended."""
     frames: list[Any] = list(sys._current_frames().values())
     while frames:  # emptied as it goes: one of them is our own, and a frame must not hold itself
         frame = frames.pop()
         while frame is not None:
-            file = frame.f_code.co_filename
-            if not file.startswith(_OURS) and is_own(file) == own:
-                roots.add(_locals(frame), f"{frame.f_code.co_name} ({os.path.basename(file)})")
+            _add_frame(roots, frame, own)
             frame = frame.f_back
+    for ended in _uncaught_frames():
+        _add_frame(roots, ended, own)
+
+
+def _add_frame(roots: Roots, frame: Any, own: bool) -> None:
+    file = frame.f_code.co_filename
+    if not file.startswith(_OURS) and is_own(file) == own:
+        roots.add(_locals(frame), f"{frame.f_code.co_name} ({os.path.basename(file)})")
+
+
+def _uncaught_frames() -> list[Any]:
+    """Of that error and of those that it was raised from."""
+    error = uncaught_error()
+    frames: list[Any] = []
+    for _ in range(_MOST_ERRORS):
+        if error is None:
+            break
+        trace = _trace_of(error)
+        while trace is not None:
+            frames.append(trace.tb_frame)
+            trace = trace.tb_next
+        cause = _cause_of(error)
+        error = cause if cause is not None else _context_of(error)
+    return frames
