@@ -1,13 +1,16 @@
 // gpumemprof top: what lives now, on the terminal, or once for a script.
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
 #include <memory>
+#include <string_view>
 
 #include "base/steady_clock.h"
 #include "cli/camera_arguments.h"
@@ -172,10 +175,22 @@ class Session {
   std::string last_file_;
 };
 
+/// Columns of what `--once` prints: COLUMNS, else the terminal's, else 120.
+int printed_width() {
+  int width = 0;
+  if (const char* told = getenv("COLUMNS")) {
+    const std::string_view text = told;
+    std::from_chars(text.data(), text.data() + text.size(), width);
+  }
+  winsize size = {};
+  if (width <= 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0) width = size.ws_col;
+  return width <= 0 ? 120 : std::clamp(width, 40, 400);
+}
+
 /// The screen from this row on, without the row of keys and what is empty at the end.
 std::string lines_of(const TopState& state, int first_row) {
-  constexpr int kWidth = 120, kRows = 40;
-  const Screen screen = draw(state, kWidth, kRows);
+  constexpr int kRows = 40;
+  const Screen screen = draw(state, printed_width(), kRows);
   std::string text, blank;
   for (int y = first_row; y < screen.height() - 1; ++y) {
     const std::string line = screen.line(y);

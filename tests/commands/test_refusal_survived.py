@@ -60,6 +60,26 @@ def test_of_several_the_largest_is_named(tmp_path):
     assert sizes == [MOST, 2 * MOST, MOST]
 
 
+IN_A_MODULE = """
+import torch
+class Grows(torch.nn.Module):
+    def forward(self, x):
+        return torch.empty(MOST, dtype=torch.uint8)
+model = torch.nn.Sequential(Grows())
+try:
+    model(torch.ones(4))
+except RuntimeError:
+    pass
+"""
+
+
+def test_one_within_a_model_has_the_line_of_the_program(tmp_path):
+    program = tmp_path / "catches.py"
+    program.write_text(IN_A_MODULE.replace("MOST", str(MOST)))
+    done = harness.record(tmp_path / "r", [harness.PYTHON, program]).ok()
+    assert re.search(r"refused 1\.00 PiB at \S*catches\.py:5 Grows\.forward; the program went on\.", done.stderr.decode()), done.stderr
+
+
 def test_one_that_nobody_caught_is_the_end_and_no_other(tmp_path):
     done = record(tmp_path, [MOST], True)
     with (done.folder.parent / "catches.py").open("a") as program:

@@ -74,11 +74,18 @@ def test_a_threshold_that_is_crossed_is_an_alert():
 
 
 def test_as_text_it_is_the_overview(standing):
-    text = harness.execute([harness.COMMAND, "top", "--once", "--interval", "0", standing.folder]).ok().stdout.decode()
+    text = harness.execute([harness.COMMAND, "top", "--once", "--interval", "0", standing.folder], env={}).ok().stdout.decode()
     rows = [line for line in text.splitlines() if line.split()[:1] == [str(standing.pid)]]
     assert len(rows) == 1, text
     assert rows[0].split()[1:6] == ["cpu", "10.0", "MiB", "unknown", "74.0"]
     assert "HELD NOW BY LINES OF" in text and "<string>:3" in text
+
+
+@pytest.mark.parametrize("columns", [60, 80])
+def test_no_line_is_wider_than_columns_says(standing, columns):
+    done = harness.execute([harness.COMMAND, "top", "--once", "--interval", "0", standing.folder], env={"COLUMNS": str(columns)}).ok()
+    widths = [len(line) for line in done.stdout.decode().splitlines()]
+    assert columns * 0.7 < max(widths) <= columns, widths
 
 
 def test_what_makes_no_sense_is_one_line(tmp_path):

@@ -9,6 +9,7 @@
 #include "report/describe/facts.h"
 #include "report/user_code.h"
 #include "report/words.h"
+#include "trace/holder_lines.h"
 
 namespace gpumemprof {
 namespace {
@@ -58,7 +59,7 @@ std::vector<std::string> caught_refusal_sentences(const Analysis& analysis, cons
                                                                       "request"),
                                                         format_bytes(largest.size_bytes));
     if (largest.stack != 0)
-      text += " at " + headline_text(tables, largest.stack, working_folder);
+      text += " at " + headline_text(tables, headline_node(tables, largest.stack), working_folder);
     if (went_on_after(caught.back(), analysis, tables, device)) text += "; the program went on";
     out.push_back(text + '.');
   }
