@@ -80,21 +80,27 @@ std::vector<UnfinishedProcess> unfinished_processes(const ProgramEnds& ends, con
   return out;
 }
 
+/// Null for a process that did not record.
+const Process* recorded_process(const NamedProcess& named, const Tables& tables) {
+  const auto found = std::ranges::find_if(
+      tables.processes, [&](const Process& known) { return named.is(known); });
+  return found == tables.processes.end() ? nullptr : &*found;
+}
+
 /// How the first rank of a failed job ended; empty where none is known to have failed. Launchers end
 /// the other ranks with SIGTERM and raise an error of their own.
 std::string failure_of_ranks(const ProgramEnds& ends, const Tables& tables) {
   std::string by_code;
   for (const ProgramEnd& run : ends.runs) {
     for (const ProcessExit& exit : run.exits) {
-      const NamedProcess named = {
-          .pid = exit.pid, .start_ticks = exit.start_ticks, .host = run.host};
-      const auto process = std::ranges::find_if(
-          tables.processes, [&](const Process& known) { return named.is(known); });
-      if (process == tables.processes.end() || !process->rank) continue;
+      if (exit.signal.empty() && exit.exit_code.value_or(0) == 0) continue;
+      const Process* process = recorded_process(
+          {.pid = exit.pid, .start_ticks = exit.start_ticks, .host = run.host}, tables);
+      if (!process || !process->rank) continue;
       const std::string rank = "rank " + std::to_string(*process->rank);
       if (!exit.signal.empty() && exit.signal != "SIGTERM" && exit.signal != "SIGINT")
         return exit.signal + " ended " + rank;
-      if (by_code.empty() && exit.exit_code.value_or(0) != 0)
+      if (by_code.empty() && exit.exit_code)
         by_code = rank + " ended with exit code " + std::to_string(*exit.exit_code);
     }
   }
@@ -119,9 +125,7 @@ void take_reserve_limits(const ProgramEnds& ends, AllocatorSnapshot* snapshot) {
 void add_program_ends(ProgramEnds ends, const Tables& tables, Analysis* analysis) {
   ends.unfinished = unfinished_processes(ends, tables, *analysis);
   const auto tell_rank = [&](auto& one) {
-    const auto process = std::ranges::find_if(
-        tables.processes, [&](const Process& known) { return one.process.is(known); });
-    if (process != tables.processes.end()) one.rank = process->rank;
+    if (const Process* process = recorded_process(one.process, tables)) one.rank = process->rank;
   };
   std::ranges::for_each(ends.uncaught, tell_rank);
   std::ranges::for_each(ends.refused, tell_rank);
