@@ -60,9 +60,11 @@ std::string advice_text(const AdviceReport& report, const std::string& otherwise
   }
   const auto saving = report.advice.size() - static_cast<size_t>(std::ranges::count_if(
                                                  report.advice, was_measured_for_nothing));
-  out += saving == 0 ? "No suggestions.\n"
-                     : format_plural(static_cast<uint64_t>(saving), "suggestion") + '\n';
-  if (report.advice.empty() && !otherwise.empty()) out += otherwise + '\n';
+  const bool has_other = report.advice.empty() && !otherwise.empty();
+  out += saving != 0 ? format_plural(static_cast<uint64_t>(saving), "suggestion") + '\n'
+         : has_other ? "None of the practices that advise checks would lower the peak.\n"
+                     : "No suggestions.\n";
+  if (has_other) out += otherwise + '\n';
   for (const Advice& one : report.advice) {
     out += fmt::format("  {:<16} {:>9}  {}\n", one.kind, format_bytes(one.bytes),
                        printable(title_beside_bytes(one)));

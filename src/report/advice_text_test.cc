@@ -25,6 +25,13 @@ TEST(AdviceText, WhatSavesNothingIsShownAsMeasuredAndNotRecommended) {
       "      Saves nothing: the peak was 10.0 MiB, and 12.0 MiB in a run with the change.\n");
 }
 
+TEST(AdviceText, WithoutASuggestionWhatElseLowersThePeakIsSaid) {
+  AdviceReport report;
+  report.applies = true;
+  EXPECT_EQ(advice_text(report, "Next: a smaller batch."),
+            "None of the practices that advise checks would lower the peak.\nNext: a smaller batch.\n");
+}
+
 TEST(AdviceText, HowAProgramFailedIsSaidFirst) {
   AdviceReport report;
   report.applies = true;

@@ -316,5 +316,64 @@ def test_what_a_function_kept_that_an_exception_ended_has_its_name_and_no_foreca
     assert leak["evidence"]["bytes_a_step"] == 2 * 256 * 1024 * 4
     assert leak["evidence"]["holder"] == "outputs in train (train.py)"
     assert leak["name"] == "evaluation_without_no_grad"
-    # The program would not get to its end a second time, and the limit is not to be reached: it was.
-    assert (leak["severity"], "steps_until_limit" in leak["evidence"]) == ("critical", False)
+    # The limit is not to be reached: it was. Without the leak the request would not have fitted, either.
+    assert (leak["severity"], "steps_until_limit" in leak["evidence"]) == ("warning", False)
+
+
+GIVES_UP = """
+import sys, torch
+class TrainingFailed(Exception):
+    pass
+def step(kept):
+    kept.append(torch.ones(1 << 20, dtype=torch.uint8))
+    if len(kept) == 8:
+        torch.empty(1 << 48, dtype=torch.uint8)  # more than there are addresses
+def main():
+    kept = []
+    try:
+        while True:
+            step(kept)
+    except RuntimeError:
+        %s
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("gives_up", "then"),
+    [("sys.exit(3)", "The program ended with exit code 3."), ("raise TrainingFailed('at 8') from None", "TrainingFailed ended the program at train.py:15 main: at 8.")],
+)
+def test_a_refusal_that_is_caught_before_the_program_gives_up_is_its_end(tmp_path, gives_up, then):
+    (tmp_path / "train.py").write_text(GIVES_UP % gives_up)
+    done = harness.execute([harness.COMMAND, "run", "-o", tmp_path / "r", harness.PYTHON, "train.py"], cwd=tmp_path)
+    first = "Out of memory: 256 TiB were refused at train.py:8 step, with 8.00 MiB live on cpu."
+    said = [line.removeprefix("gpumemprof: ") for line in done.stderr.decode().splitlines() if line.startswith("gpumemprof: ")]
+    assert said[:2] == [first, then], done.stderr
+    analyzed = harness.execute([harness.COMMAND, "analyze", "r"], cwd=tmp_path).ok().stdout.decode().splitlines()
+    assert analyzed[:2] == [first, then]
+    end = harness.analysis(tmp_path / "r")["end"]
+    (refused,) = end["refused"]
+    assert (refused["requested_bytes"], refused["live_at_refusal_bytes"], refused["was_caught"]) == (1 << 48, 8 << 20, True)
+    assert end["failure"] == "the program ran out of memory" and end["caught"] == []
+    assert command("analyze", tmp_path / "r", "--fail-on", "oom").rc == 3
+
+
+LIMITED = """
+import resource, torch
+kept = []
+def step(net):
+    kept.append(net(torch.ones(1024, 1024)).sum())
+net = torch.nn.Linear(1024, 1024)
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (400 << 20),) * 2)
+while True:
+    step(net)
+"""
+
+
+def test_a_leak_without_which_the_request_would_have_fitted_is_critical(tmp_path):
+    done = harness.record(tmp_path / "r", [harness.PYTHON, "-c", LIMITED])
+    leak = next(one for one in harness.analysis(done.folder)["findings"] if one["kind"] == "leak")
+    # The graph of each sum keeps the input: 4 MiB, beside the number.
+    assert (leak["severity"], leak["evidence"]["bytes_a_step"]) == ("critical", (1 << 22) + 4)
+    assert "steps_until_limit" not in leak["evidence"]

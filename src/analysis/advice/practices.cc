@@ -6,6 +6,7 @@
 
 #include "analysis/advice/tensorflow_advice.h"
 #include "analysis/leaks/leaks.h"
+#include "base/size.h"
 
 namespace gpumemprof {
 namespace {
@@ -53,6 +54,28 @@ void add_unknown(const Analysis& analysis, AdviceReport* report) {
   add("quantization", "dtypes are not recorded");
   add("pruning", "a recording does not say which weights are needed");
   if (!analysis.ranks) add("distributed", "a recording does not say how many devices there were");
+}
+
+/// What a leak keeps no other practice saves: where it has most of the peak, only how to end it is
+/// said.
+void take_suggestions(std::vector<PracticeCandidate>* candidates, AdviceReport* report) {
+  std::erase_if(*candidates, [](const PracticeCandidate& one) {
+    return one.advice.bytes < least_saving(one.advice);
+  });
+  const auto is_most = [](const PracticeCandidate& one) {
+    return one.is_of_leak && 2 * one.advice.bytes > one.advice.peak_bytes;
+  };
+  const auto leak = std::ranges::find_if(*candidates, is_most);
+  const uint16_t device = leak == candidates->end() ? 0 : leak->advice.device;
+  const std::string why =
+      leak == candidates->end() ? "" : "a leak has " + format_bytes(leak->advice.bytes) +
+                                           " of the peak: end it, and record again";
+  for (PracticeCandidate& one : *candidates) {
+    if (!why.empty() && !one.is_of_leak && one.advice.device == device)
+      report->unknown.emplace_back(one.advice.kind, why);
+    else
+      report->advice.push_back(std::move(one.advice));
+  }
 }
 
 }  // namespace
@@ -147,9 +170,8 @@ Result<AdviceReport> advise_practices(const Analysis& analysis, const Tables& ta
         advice.bytes = std::min(candidates[i].held_bytes, advice.peak_bytes);
         advice.basis = SavingBasis::kAtStake;
       }
-      if (advice.bytes < least_saving(advice)) continue;
-      report.advice.push_back(std::move(advice));
     }
+    take_suggestions(&candidates, &report);
   }
   add_allocator_practices(analysis, &report);
   add_unknown(analysis, &report);

@@ -23,6 +23,7 @@ namespace gpumemprof {
 struct PracticeCandidate {
   Advice advice;
   TraceChange change;
+  bool is_of_leak = false;
   /// At the peak, by what the advice is about: what is told where the change saves nothing in the
   /// replay. 0: then it is no advice.
   uint64_t held_bytes = 0;

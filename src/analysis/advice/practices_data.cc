@@ -138,6 +138,7 @@ void find_leaking(const PracticeEvidence& evidence, const DeviceAnalysis& device
     candidate.held_bytes = before + bytes;
   }
   for (auto& [name, candidate] : by_name) {
+    candidate.is_of_leak = true;
     candidate.change.rule = TraceChange::Rule::kGoneAfterStep;
     candidate.change.device = device.device;
     if (!candidate.change.group_of.empty()) out->push_back(std::move(candidate));

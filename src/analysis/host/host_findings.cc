@@ -147,7 +147,8 @@ uint64_t taken_meanwhile(const HostMoment& before, const HostMoment& after) {
 }
 
 /// Free memory that malloc kept from one look to the next: at one alone it may have been on its way.
-std::optional<Finding> retention(const HostProcess& process, const SwingSince& swing) {
+std::optional<Finding> retention(const HostProcess& process, const ProgramEnds& ends,
+                                 const SwingSince& swing) {
   uint64_t most = 0, used_again = 0;
   const HostMoment* at = nullptr;
   for (size_t i = 1; i < process.asked.size(); ++i) {
@@ -167,6 +168,17 @@ std::optional<Finding> retention(const HostProcess& process, const SwingSince& s
                   format_bytes(most), name_of(process), format_bytes(*at->resident.bytes)),
       "call malloc_trim(0) after phases that free much, or set MALLOC_ARENA_MAX=2 and "
       "MALLOC_TRIM_THRESHOLD_=131072");
+  // Looked at while what was live then was still there.
+  const auto refused = std::ranges::find_if(ends.refused, [&](const RefusedRequest& one) {
+    return one.process.pid == static_cast<uint64_t>(process.pid) && one.device == "cpu" &&
+           one.requested && one.requested->most_bytes <= most && one.live_bytes &&
+           *one.live_bytes <= *at->malloc_live.bytes;
+  });
+  if (refused != ends.refused.end()) {
+    out.severity = Severity::kWarning;
+    out.title += fmt::format("; it found no room in them for the {} that were refused",
+                             format_bytes(refused->requested->bytes));
+  }
   out.bytes = most;
   out.evidence = {{"malloc_kept_bytes", most}, {"malloc_live_bytes", *at->malloc_live.bytes},
                   {"used_again_bytes", used_again},
@@ -304,7 +316,7 @@ std::vector<Finding> host_findings(const HostMemories& memories, const ProgramEn
         add(killed(run, end));
     }
     add(page_cache(run));
-    for (const HostProcess& process : run.processes) add(retention(process, swing));
+    for (const HostProcess& process : run.processes) add(retention(process, ends, swing));
     add(copied_weights(run));
     add(compile_workers(run));
     add(copy_on_write(run));

@@ -51,6 +51,21 @@ void end_again(Finding* finding) {
   if (finding->kind == "leak") finding->severity = Severity::kCritical;
 }
 
+/// Where the program ended for want of that device's memory, the bytes of its last request; 0 where
+/// none of its requests was refused.
+std::optional<uint64_t> ended_by(uint16_t index, const ProgramEnds& ends, const Tables& tables,
+                                 const Analysis& analysis) {
+  const Device& device = tables.devices[index];
+  const auto of = std::ranges::find(analysis.devices, index, &DeviceAnalysis::device);
+  const Refusal* last =
+      of == analysis.devices.end() || of->refusals.empty() ? nullptr : &of->refusals.back();
+  if (ended_for_want_of(device, ends, tables.processes) ||
+      (last && gave_up_after(last->event, of->last_alloc_event, device.process, ends,
+                             tables.processes)))
+    return last ? last->size_bytes : 0;
+  return std::nullopt;
+}
+
 void add_limit(const Leak& leak, const LeakLimit& limit, Finding* finding) {
   if (!limit.limit_bytes) {
     finding->facts.emplace_back("limit", "unknown, because " + limit.why_unknown);
@@ -218,8 +233,11 @@ void add_leak_findings(const std::vector<ProcessHistory>& histories, const Table
     }
     Finding finding = leak_finding(group, tables, *analysis);
     const Device& device = tables.devices[group.whole.device];
-    if (context.ends && ended_for_want_of(device, *context.ends, tables.processes)) {
-      end_again(&finding);  // the limit was reached
+    const auto refused_bytes = context.ends ? ended_by(group.whole.device, *context.ends, tables, *analysis)
+                                            : std::nullopt;
+    if (refused_bytes) {
+      // The limit was reached. Without what is kept there was room for the request.
+      if (finding.bytes.value_or(0) >= *refused_bytes) end_again(&finding);
     } else {
       const Room room = room_of(group.whole.device, tables,
                                 held[{group.whole.process, group.whole.device}],

@@ -23,6 +23,14 @@ bool is_scalar(const Evidence& e) {
 bool is_graph_whole(const Evidence& e) {
   return has_graph(e) && 2 * e.holder->storages >= 3 * e.holder->tensors;
 }
+/// Beside numbers with a graph of which a backward pass left nothing, it holds tensors without one:
+/// what grows are these.
+bool is_beside_graphs(const Evidence& e) {
+  constexpr uint64_t kNumberBytes = 64;
+  if (!has_graph(e) || 2 * e.holder->tensors < 3 * e.holder->with_graph) return false;
+  const uint64_t saved = e.holder->storages - std::min(e.holder->storages, e.holder->tensors);
+  return 2 * saved < e.holder->with_graph && e.held_bytes > kNumberBytes * e.held_blocks;
+}
 /// A few tensors, the state of a recurrent layer or two, with the graph of many steps behind them.
 bool is_carried_on(const Evidence& e) {
   constexpr uint64_t kFew = 3, kMany = 16;
@@ -117,11 +125,12 @@ constexpr Rule kRules[] = {
        return is_scalar(e) && makes_predictions(e) && is_graph_whole(e) && !e.grows_one_block;
      },
      kEvaluation},
-    {[](const Evidence& e) { return is_scalar(e) && !e.grows_one_block; }, kLoss},
+    {[](const Evidence& e) { return is_scalar(e) && !e.grows_one_block && !is_beside_graphs(e); },
+     kLoss},
     {[](const Evidence& e) { return is_graph_whole(e) && !e.grows_one_block; }, kEvaluation},
     {[](const Evidence& e) { return has_graph(e) && !e.grows_one_block; }, kActivations},
-    // Training ranks are child processes as well, so more specific rules come first.
-    {[](const Evidence& e) { return e.in_child; },
+    // A process that trains is a rank, whoever started it.
+    {[](const Evidence& e) { return e.in_child && !e.is_training; },
      {"worker_growth", "a worker process keeps more with every task",
       "keep nothing between tasks in the worker's data set or function, or limit its cache; "
       "otherwise restart workers every few tasks"}},

@@ -48,10 +48,26 @@ TEST(LeakNames, WhatAChildProcessKeepsIsTheWorkersUnlessItIsABugByItself) {
   EXPECT_EQ(held_by({.owner = "attribute"}, {.in_child = true, .in_module = true}),
             "worker_growth");
   EXPECT_EQ(name({.in_child = true}), "worker_growth");
+  EXPECT_EQ(held_by({.owner = "attribute"}, {.in_child = true, .is_training = true}), kGrowth)
+      << "a rank";
   EXPECT_EQ(held_by({.owner = "cache"}, {.in_child = true}), "lru_cache_on_tensors");
   EXPECT_EQ(held_by({.owner = "variable", .tensors = 9, .with_graph = 9, .scalars = 9},
                     {.in_child = true}),
             "loss_kept_with_graph");
+}
+
+TEST(LeakNames, TensorsBesideLossesWhoseBackwardPassRanAreWhatGrows) {
+  // 240 losses and as many activations without a graph; the graphs saved nothing but parameters.
+  const TensorHolder metrics{.owner = "attribute", .tensors = 480, .with_graph = 240,
+                             .scalars = 240, .storages = 484};
+  const LeakEvidence kept{.in_module = true, .held_blocks = 240, .held_bytes = 240 << 19};
+  EXPECT_EQ(held_by(metrics, kept), "activations_kept");
+  EXPECT_EQ(held_by(metrics, {.in_module = true, .held_blocks = 240, .held_bytes = 240 * 4}),
+            "loss_kept_with_graph")
+      << "the losses";
+  TensorHolder whole = metrics;
+  whole.storages = 480 + 240;
+  EXPECT_EQ(held_by(whole, kept), "loss_kept_with_graph") << "no backward pass ran";
 }
 
 TEST(LeakNames, SingleNumbersWithAGraphAreLossesUnlessTheyWerePredicted) {

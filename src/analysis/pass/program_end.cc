@@ -153,6 +153,16 @@ bool is_of(const RefusedRequest& refused, const Device& device,
   return (by.pid == 0 || by.is(processes[device.process])) && is_same_memory(refused, device);
 }
 
+bool gave_up_after(uint64_t refusal_event, uint64_t last_alloc_event, uint32_t process,
+                   const ProgramEnds& ends, const std::vector<Process>& processes) {
+  if (refusal_event < last_alloc_event || !ends.refused.empty() || process >= processes.size())
+    return false;
+  return std::ranges::any_of(ends.runs, [&](const ProgramEnd& run) {
+    const bool is_its_own = processes.size() == 1 || run.pid == processes[process].pid;
+    return is_its_own && run.exit_code.value_or(0) != 0;
+  });
+}
+
 bool ended_for_want_of(const Device& device, const ProgramEnds& ends,
                        const std::vector<Process>& processes) {
   if (is_host_memory(device) && std::ranges::any_of(ends.runs, was_killed_by_the_kernel))

@@ -32,7 +32,7 @@ struct NamedProcess {
   }
 };
 
-/// A refused request whose exception the program did not catch.
+/// A refused request that ended the program: it did not catch the exception, or gave up after it.
 struct RefusedRequest {
   std::string folder;   ///< of the dump
   std::string message;  ///< of the framework
@@ -51,6 +51,7 @@ struct RefusedRequest {
   };
   std::optional<Told> told;
   std::optional<uint32_t> rank;  ///< of the process, if it recorded
+  bool was_caught = false;         ///< the recording alone tells of it: there is no dump
   uint64_t raised_again_from = 0;  ///< the pid to which it was told, where that is another's
   /// On that device just after it; absent where the process did not record.
   std::optional<uint64_t> live_bytes;
@@ -137,6 +138,11 @@ std::optional<ReserveLimit> reserve_limit(const RefusedRequest& refused);
 /// One uncaught.PID.START.json, as a recorded process writes it.
 /// Errors: kNotFound, kBadInput, one line.
 Result<UncaughtError> read_uncaught_error(const std::string& path);
+/// Whether a program that failed did so after a refusal that it caught: events of one device of
+/// `process`, the last refusal and the last allocation. Of several recorded processes only the
+/// program's own is known to have failed.
+bool gave_up_after(uint64_t refusal_event, uint64_t last_alloc_event, uint32_t process,
+                   const ProgramEnds& ends, const std::vector<Process>& processes);
 /// Whether what ended the program was a lack of this device's memory.
 bool ended_for_want_of(const Device& device, const ProgramEnds& ends,
                        const std::vector<Process>& processes);

@@ -98,6 +98,36 @@ TEST(UncaughtErrors, AreOfTheRankOfTheirOwnHostWhereTwoHaveOnePid) {
   EXPECT_EQ(rank_of(""), 0u) << "an older file does not tell";
 }
 
+TEST(ProgramEnds, AProgramThatFailsAfterARefusalThatItCaughtRanOutOfMemory) {
+  Tables tables;
+  tables.processes = {{.pid = 9, .host = "n"}};
+  tables.devices = {{.process = 0}};
+  const auto ends_with = [&](int exit_code, uint64_t last_alloc_event, size_t processes = 1) {
+    Tables all = tables;
+    all.processes.resize(processes, {.pid = 10, .host = "n"});
+    ProgramEnds ends;
+    ends.runs = {{.host = "n", .pid = 8, .exit_code = exit_code}};
+    find_failure(&ends);
+    Analysis analysis;
+    analysis.devices.resize(1);
+    analysis.devices[0].refusals = {{.size_bytes = 4096, .event = 50, .number = 3, .live_bytes = 70}};
+    analysis.devices[0].last_alloc_event = last_alloc_event;
+    add_program_ends(ends, all, &analysis);
+    return analysis.ends;
+  };
+  const ProgramEnds ends = ends_with(1, 49);
+  ASSERT_EQ(ends.refused.size(), 1u);
+  const RefusedRequest& refused = ends.refused[0];
+  EXPECT_TRUE(refused.was_caught);
+  EXPECT_EQ(refused.process.pid, 9u);
+  EXPECT_EQ(std::tuple(refused.told->number, refused.told->size_bytes, refused.told->live_bytes),
+            std::tuple(3u, 4096u, 70u));
+  EXPECT_EQ(ends.failure, "the program ran out of memory");
+  EXPECT_TRUE(ends_with(0, 49).refused.empty()) << "it did not fail";
+  EXPECT_TRUE(ends_with(1, 51).refused.empty()) << "it went on";
+  EXPECT_TRUE(ends_with(1, 49, 2).refused.empty()) << "who failed is not known";
+}
+
 TEST(ProgramEnds, OfAJobAreToldByTheRankThatFailedFirst) {
   Tables tables;
   tables.processes = {{.pid = 9, .host = "n"}, {.pid = 10, .host = "n", .rank = 0},

@@ -57,6 +57,29 @@ void find_told_refusals(const Analysis& analysis, const Tables& tables, ProgramE
   }
 }
 
+/// The last request of a program that failed, where it was refused: an exit code alone does not tell.
+std::optional<RefusedRequest> caught_at_the_end(const ProgramEnds& ends, const Tables& tables,
+                                                const Analysis& analysis) {
+  for (const DeviceAnalysis& device : analysis.devices) {
+    if (device.refusals.empty() || device.device >= tables.devices.size()) continue;
+    const Device& memory = tables.devices[device.device];
+    const Refusal& last = device.refusals.back();
+    if (!gave_up_after(last.event, device.last_alloc_event, memory.process, ends, tables.processes))
+      continue;
+    const Process& process = tables.processes[memory.process];
+    const uint64_t bytes = last.size_bytes;
+    return RefusedRequest{
+        .device = device_name(memory),
+        .process = {.pid = process.pid, .start_ticks = process.start_ticks, .host = process.host},
+        .requested = exact_size(bytes),
+        .told = RefusedRequest::Told{device.device, last.number, bytes, last.live_bytes},
+        .rank = process.rank,
+        .was_caught = true,
+        .stack = stack_lines(tables, last.stack)};
+  }
+  return std::nullopt;
+}
+
 /// A launcher's exit code does not tell which of its processes died.
 std::vector<UnfinishedProcess> unfinished_processes(const ProgramEnds& ends, const Tables& tables,
                                                     const Analysis& analysis) {
@@ -129,6 +152,10 @@ void add_program_ends(ProgramEnds ends, const Tables& tables, Analysis* analysis
   };
   std::ranges::for_each(ends.uncaught, tell_rank);
   std::ranges::for_each(ends.refused, tell_rank);
+  if (auto caught = caught_at_the_end(ends, tables, *analysis)) {
+    ends.refused.push_back(std::move(*caught));
+    find_failure(&ends);
+  }
   const bool has_failed = !ends.failure.empty() && ends.refused.empty() &&
                           std::ranges::none_of(ends.runs, was_killed_by_the_kernel);
   if (std::string failure = has_failed ? failure_of_ranks(ends, tables) : ""; !failure.empty())

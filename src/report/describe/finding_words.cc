@@ -21,6 +21,8 @@ std::optional<Value> named(const std::vector<std::pair<std::string, Value>>& val
 }
 
 /// Whole seconds are known, rounded down.
+constexpr uint64_t kDayS = 24 * 3600, kFarS = 30 * kDayS;
+
 std::string pace_text(uint64_t seconds) {
   if (seconds == 0) return ", in less than a second";
   return fmt::format(", about {}", format_seconds(static_cast<double>(seconds)));
@@ -111,9 +113,13 @@ std::vector<std::string> finding_details(const Finding& finding) {
              limit = named(finding.evidence, "limit_bytes");
   if (left && limit) {
     const auto seconds = named(finding.evidence, "seconds_until_limit");
-    out.push_back(fmt::format("The limit of {} is reached in {}{}", format_bytes(*limit),
-                              format_plural(*left, "more step"),
-                              seconds ? pace_text(*seconds) : ""));
+    if (seconds && *seconds > kFarS)
+      out.push_back(fmt::format("The limit of {} is more than {} days away", format_bytes(*limit),
+                                kFarS / kDayS));
+    else
+      out.push_back(fmt::format("The limit of {} is reached in {}{}", format_bytes(*limit),
+                                format_plural(*left, "more step"),
+                                seconds ? pace_text(*seconds) : ""));
   } else if (const auto why = named(finding.facts, "limit")) {
     out.push_back(fmt::format("Limit: {}", *why));
   }

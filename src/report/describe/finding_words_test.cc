@@ -49,6 +49,11 @@ TEST(FindingWords, TheLimitIsToldInStepsAndInSecondsButNeverInNone) {
             "The limit of 8.00 KiB is reached in 1 more step, in less than a second");
   EXPECT_EQ(told({{"limit_bytes", 8192}, {"steps_until_limit", 90}}),
             "The limit of 8.00 KiB is reached in 90 more steps");
+  const uint64_t days = 30 * 24 * 3600;
+  EXPECT_EQ(told({{"limit_bytes", 8192}, {"steps_until_limit", 9}, {"seconds_until_limit", days}}),
+            "The limit of 8.00 KiB is reached in 9 more steps, about 720 h 00 min");
+  EXPECT_EQ(told({{"limit_bytes", 8192}, {"steps_until_limit", 9}, {"seconds_until_limit", days + 1}}),
+            "The limit of 8.00 KiB is more than 30 days away");
 }
 
 }  // namespace

@@ -37,6 +37,7 @@ Json refusal_json(const RefusedRequest& refused) {
           {"address_space_bytes", or_null(refused.address_space_bytes)},
           {"address_space_limit_bytes", or_null(refused.address_space_limit_bytes)},
           {"host_free_bytes", or_null(refused.host_free_bytes)},
+          {"was_caught", refused.was_caught},
           {"message", refused.message},
           {"stack", refused.stack},
           {"holders", std::move(holders)},

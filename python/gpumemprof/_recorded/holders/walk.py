@@ -37,9 +37,11 @@ class Walk:
         self._walker = _marks.walker(kind, _SKIPPED, (types.ModuleType, Way, Walk, Roots), stops, is_own_class)
 
     def walk_program(self) -> None:
-        """From the names of the program, and from what its libraries' functions that run were given."""
+        """From the names of the program, then from what its libraries' functions that run were given: a variable of a
+        library is no name of the program's, however short the way from it."""
         add_frames(self._roots, own=True)
         add_modules(self._roots, self._modules, own=True)
+        self._walk()
         add_frames(self._roots, own=False)
         self._walk()
 
