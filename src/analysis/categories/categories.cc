@@ -56,16 +56,13 @@ uint32_t Categories::process_of_thread(uint32_t thread) const {
 /// A thread allocates for this work: what it did before has ended.
 void Categories::enter(uint32_t index, const Attribution& work, uint32_t process_index) {
   ThreadWork& now = thread(index);
-  const auto in_call = [](WorkPhase p) {
-    return p == WorkPhase::kForward || p == WorkPhase::kEvaluation;
-  };
   if (now.is_recomputing && !work.is_recomputed) ++now.recomputation;
   if (now.phase == WorkPhase::kBackward && work.phase != WorkPhase::kBackward) {
     ++now.backward, ++process(process_index).passes;
   }
   // A closure that the step calls does not end it.
   if (now.is_in_step && !work.is_in_step) ++now.optimizer;
-  if (!in_call(now.phase) && in_call(work.phase)) ++process(process_index).calls;
+  if (!is_in_call(now.phase) && is_in_call(work.phase)) ++process(process_index).calls;
   now.phase = work.phase, now.is_recomputing = work.is_recomputed;
   now.is_in_step = work.is_in_step;
   if (now.is_listed) return;
@@ -254,6 +251,7 @@ void Categories::end_life(OfDevice& device, const CopyLinks::Block& place, const
   BlockLife life = life_of(block, place, device.process);
   life.is_freed = !process(device.process).has_ended;
   life.is_freed_in_backward = thread(batch_->thread[i]).phase == WorkPhase::kBackward;
+  life.is_freed_in_call = is_in_call(thread(batch_->thread[i]).phase);
   const Verdict verdict = verdict_of(attributions_.of(block.stack), life);
   // Live at the peak: it had begun by then. A free is never the peak.
   const PartEnd end = part_end(device, block.event <= state.peak_event, state.peak_epoch);

@@ -344,6 +344,22 @@ TEST(Categories, OfWhatGrowsWithEachCallAreACacheUnlessAllOfItIsKept) {
   }
 }
 
+/// Each call replaces the one block of its line by a larger one; the last is freed when no call follows.
+TEST(Categories, TheLastBlockOfACacheIsOneThoughNoCallReplacedIt) {
+  Program p;
+  const uint32_t plain = p.stack({});
+  const uint32_t call = p.stack({{kModeFile, kNoGrad}, {kModuleFile, "head"}});
+  for (uint64_t i = 1; i <= 6; ++i) {
+    p.alloc(100, 1, plain), p.free(100);
+    p.alloc(i, 10 * i, call);
+    if (i > 1) p.free(i - 1);
+  }
+  p.alloc(100, 1, plain), p.free(100);
+  p.free(6);
+  const Analysis analysis = p.analyze();
+  EXPECT_EQ(named(analysis.devices[0].categories.bytes_at_peak()), (Named{{"KV cache", 50 + 60}}));
+}
+
 /// Sums over all categories are what is live, whatever a program does.
 TEST(Categories, AddUpToWhatIsLiveAtThePeakAtEachSampleAndAtEachMoment) {
   std::mt19937_64 random(3);

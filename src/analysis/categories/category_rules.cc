@@ -22,10 +22,6 @@ Category of_role(uint64_t role) {
 
 Verdict unknown(WhyUnknown why) { return {Category::kUnknown, why}; }
 
-bool is_in_call(WorkPhase phase) {
-  return phase == WorkPhase::kForward || phase == WorkPhase::kEvaluation;
-}
-
 /// Freed before the step or the call that it was made in can have ended.
 bool is_freed_at_once(const BlockLife& life) {
   return life.is_freed && life.steps == 0 && life.calls == 0;
@@ -55,7 +51,9 @@ Verdict of_saved(const Attribution& made_in, const BlockLife& life) {
 /// a cache, also the last one of a request that is kept.
 Verdict of_evaluation(const BlockLife& life) {
   const bool is_kept = life.site_keeps && !life.site_replaces;
-  if (!is_kept && is_freed_at_once(life)) return {Category::kTemporary};
+  // No call replaced what the last one left in a cache.
+  const bool is_last_of_cache = life.site_replaces && !life.is_freed_in_call;
+  if (!is_kept && is_freed_at_once(life) && !is_last_of_cache) return {Category::kTemporary};
   if (is_cache_site(life)) return {Category::kKvCache};
   if (is_kept) return unknown(WhyUnknown::kKeptResult);
   // A result in a variable that the next call's replaced.
@@ -142,6 +140,10 @@ const char* why_unknown_text(WhyUnknown why) {
       "allocated outside of a model; purpose unknown"};
   const auto index = static_cast<size_t>(why);
   return kTexts[index < kWhyUnknown ? index : 0];
+}
+
+bool is_in_call(WorkPhase phase) {
+  return phase == WorkPhase::kForward || phase == WorkPhase::kEvaluation;
 }
 
 bool is_cache_site(const BlockLife& life) {

@@ -61,6 +61,7 @@ struct BlockLife {
   bool outlived_backward = false, outlived_optimizer = false, outlived_recomputation = false;
   bool is_freed = false;  ///< by the program, not at its end
   bool is_freed_in_backward = false;  ///< while an autograd node ran
+  bool is_freed_in_call = false;      ///< by a thread whose last allocation was a model's call's
   bool site_grows = false;            ///< each call allocates more there than the one before
   bool site_keeps = false;            ///< of more than one earlier call some lived when it allocated
   bool site_replaces = false;         ///< a call there frees what the last one made, for more
@@ -76,6 +77,8 @@ struct Verdict {
   WhyUnknown why = WhyUnknown::kNone;
   bool operator==(const Verdict&) const = default;
 };
+/// A model's call.
+bool is_in_call(WorkPhase phase);
 /// What a call without gradients leaves at this place for the next one and replaces by more.
 bool is_cache_site(const BlockLife& life);
 Verdict verdict_of(const Attribution& made_in, const BlockLife& life);
