@@ -186,8 +186,12 @@ TEST(CategoryRules, ACacheThatItsRequestLeavesBehindIsOneStill) {
   const Attribution evaluation = made_in(WorkPhase::kEvaluation);
   EXPECT_EQ(category_of(evaluation, {.calls = 9, .site_keeps = true, .site_replaces = true}),
             Category::kKvCache);
-  EXPECT_EQ(category_of(evaluation, {.is_freed = true, .site_replaces = true}),
+  EXPECT_EQ(category_of(evaluation,
+                        {.is_freed = true, .is_freed_in_call = true, .site_replaces = true}),
             Category::kTemporary);
+  EXPECT_EQ(category_of(evaluation, {.is_freed = true, .site_replaces = true}), Category::kKvCache)
+      << "the last one, after its call";
+  EXPECT_EQ(category_of(evaluation, {.is_freed = true, .site_grows = true}), Category::kTemporary);
 }
 
 TEST(CategoryRules, AResultThatIsKeptAfterAnEvaluationIsNeitherTemporaryNorACache) {
