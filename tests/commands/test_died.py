@@ -377,3 +377,27 @@ def test_a_leak_without_which_the_request_would_have_fitted_is_critical(tmp_path
     # The graph of each sum keeps the input: 4 MiB, beside the number.
     assert (leak["severity"], leak["evidence"]["bytes_a_step"]) == ("critical", (1 << 22) + 4)
     assert "steps_until_limit" not in leak["evidence"]
+
+
+FEW_STEPS = """
+import torch
+def train(net, optimizer):
+    outputs = []
+    for step in range(2):
+        optimizer.zero_grad()
+        net(torch.randn(256, 1024)).square().mean().backward()
+        optimizer.step()
+        outputs.append(net(torch.randn(256, 1024)))
+    torch.empty(1 << 48, dtype=torch.uint8)  # more than there are addresses
+net = torch.nn.Linear(1024, 1024)
+train(net, torch.optim.SGD(net.parameters(), lr=1e-3))
+"""
+
+
+def test_a_program_that_runs_out_after_a_few_steps_is_looked_at(tmp_path):
+    done = harness.record(tmp_path / "r", [harness.PYTHON, "-c", FEW_STEPS])
+    (path,) = done.folder.glob("holders.*.json")
+    look = json.loads(path.read_text())["looks"][-1]
+    (outputs,) = (number for number, one in enumerate(look["holders"]) if one["path"].startswith("outputs in train "))
+    # Two outputs and the two inputs that their graphs keep; the weights have a name of their own.
+    assert sum(holder == outputs for _, holder in look["storages"]) == 4 and look["why_incomplete"] == ""

@@ -194,3 +194,22 @@ def test_the_cache_of_pinned_memory_is_read_as_each_release_counts_it(monkeypatc
     assert look._pinned() == said
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: False)
     assert look._pinned() == (None, None)
+
+
+IN_A_NOTEBOOK = """
+import sys, torch
+from gpumemprof import why_alive
+def cell():
+    outputs = [torch.ones(1000) for _ in range(4)]
+    raise ValueError("a cell failed")
+try:
+    cell()
+except ValueError as error:
+    sys.last_value, sys.last_traceback = error, error.__traceback__  # as IPython keeps them
+(held,) = (one for one in why_alive() if one["storages"] == 4)
+assert held["owner"] == "exception", held
+"""
+
+
+def test_what_the_last_error_of_a_notebook_keeps_is_held_by_the_error():
+    harness.execute([harness.PYTHON, "-c", IN_A_NOTEBOOK]).ok()

@@ -11,6 +11,7 @@ from .._core import recording_folder
 from .._core.memory_errors import oom_reason
 from .._core.process_errors import at_end_of_processes
 from .._core.when_imported import before_import, when_imported
+from . import ended
 
 # Whether a process goes on to keep what it allocates is seen by two numbers that the probe counts anyway.
 _FIRST_SPAN_EVENTS, _LEAST_SPAN_EVENTS = 64, 1024
@@ -73,7 +74,9 @@ def _on_uncaught(error: BaseException, where: str) -> None:
 def _in_main_or_thread(error: BaseException, thread: Any) -> None:
     """`thread`: None for the main one."""
     where = "uncaught"
-    if thread is not None:
+    if thread is None:
+        ended.note(error)
+    else:
         if oom_reason(error) is None:  # it ends its thread alone
             return
         from threading import Thread
@@ -150,7 +153,8 @@ def _look_for_holders(folder: str, cheap_since_s: float | None, growth: Growth) 
 
 
 class _CheapLooks:
-    """Where a look would be more than a hundredth of the time and nothing grows, what it needs is never loaded."""
+    """Where a look would be more than a hundredth of the time, nothing grows and memory does not run out, what it needs is
+    never loaded."""
 
     def __init__(self, folder: str, marks: Any) -> None:
         self.folder, self.marks = folder, marks
@@ -178,7 +182,7 @@ class _CheapLooks:
         self.is_handed_on = True  # a process of multiprocessing that is no fork calls atexit's functions, too
         try:
             self.growth.end(self.marks.blocks())
-            if self.growth.is_seen():
+            if self.growth.is_seen() or oom_reason(ended.by_exception()) is not None:
                 from .holders.arm import look_at_exit
 
                 look_at_exit(self.folder, self.began_s, self.growth)

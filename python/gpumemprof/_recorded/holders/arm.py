@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..._core.process_errors import at_end_of_processes
 from ..attribution import marks
-from .unseen import uncaught_error
+from ..ended import by_exception
 
 # Now, as it compiles code: done at the program's end CPython would forget that Ctrl-C ended it.
 from ..._core.process_start import start_ticks
@@ -72,7 +72,7 @@ class _Looking:
     def _may_take_s(self) -> float:
         if self.cheap_since_s is None:
             return _MOST_S
-        if self.has_ended and uncaught_error() is not None:
+        if self.has_ended and by_exception() is not None:
             return _MOST_CHEAP_S
         share_s = _CHEAP_SHARE * (time.monotonic() - self.cheap_since_s)
         left = max(share_s, _MOST_CHEAP_S if self.growth.is_seen() else 0.0) - self.spent_s
@@ -123,7 +123,7 @@ class _Looking:
         collects, began_s = gc.isenabled(), time.thread_time()
         gc.disable()  # else our own objects would have the program's garbage collected earlier
         try:
-            self.looks.append(self.look(may_take_s, self.cheap_since_s is None))
+            self.looks.append(self.look(may_take_s, self.cheap_since_s is None, self.has_ended))
             # A look may fall into the end of the program, when all is gone: the one that saw most is kept, too.
             most = max(self.looks, key=lambda one: len(one["storages"]))
             self.looks = [one for one in self.looks if one is most or any(one is late for late in self.looks[-2:])]

@@ -57,8 +57,8 @@ def _is_in_tuple(way: Way) -> bool:
 
 
 class _Look:
-    def __init__(self, deadline: float, everywhere: bool) -> None:
-        self.deadline, self.everywhere = deadline, everywhere
+    def __init__(self, deadline: float, everywhere: bool, at_end: bool) -> None:
+        self.deadline, self.everywhere, self.at_end = deadline, everywhere, at_end
         self.holders: list[_Holder] = []
         self.by_name: dict[tuple[str, str], int] = {}
         self.storages: dict[int, int] = {}
@@ -71,7 +71,7 @@ class _Look:
         tensors = _marks.instances(objects, torch.Tensor)
         hooked = filled_by_hooks(_marks.instances(objects, torch.nn.Module), tensors)
         del objects
-        walk = Walk(torch.Tensor, self.deadline)
+        walk = Walk(torch.Tensor, self.deadline, self.at_end)
         # An argument of a library's function is a variable of the program's, most often: its own names come first.
         walk.walk_program()
         rest = self.take_reached(tensors, walk, hooked)
@@ -195,10 +195,11 @@ def _memory() -> dict[str, int | str | None] | None:
     }
 
 
-def look(most_s: float, everywhere: bool = True) -> dict[str, Any]:
+def look(most_s: float, everywhere: bool = True, at_end: bool = False) -> dict[str, Any]:
     """A look as docs/schemas/holders.schema.json has it; ends after about `most_s` seconds of work, and says so. To be called
-    without the collector running. `everywhere`: at the libraries' names in any case."""
-    taken = _Look(time.thread_time() + most_s, everywhere)
+    without the collector running. `everywhere`: at the libraries' names in any case.
+    `at_end`: the process ends, and what an exception left is held by the functions that it left."""
+    taken = _Look(time.thread_time() + most_s, everywhere, at_end)
     time_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
     memory = _memory()
     with without_the_program():

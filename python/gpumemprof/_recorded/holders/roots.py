@@ -8,7 +8,7 @@ import sys
 from typing import Any, NamedTuple
 
 from ... import _marks
-from .unseen import uncaught_error
+from ..ended import by_exception
 
 _LIBRARIES = tuple(
     f"{os.sep}{part}{os.sep}" for part in ("site-packages", "dist-packages", f"python{sys.version_info[0]}.{sys.version_info[1]}")
@@ -96,17 +96,17 @@ def _locals(frame: Any) -> list[tuple[str, object]]:
     return found
 
 
-def add_frames(roots: Roots, own: bool) -> None:
-    """The variables of the program's own functions that run, on every thread, or those of all others. Those that an
-    exception ended which nobody caught run no more, but Python keeps them until the process has ended."""
+def add_frames(roots: Roots, own: bool, at_end: bool) -> None:
+    """The variables of the program's own functions that run, on every thread, or those of all others. `at_end`: also of
+    those that the exception left which ended the program."""
     frames: list[Any] = list(sys._current_frames().values())
     while frames:  # emptied as it goes: one of them is our own, and a frame must not hold itself
         frame = frames.pop()
         while frame is not None:
             _add_frame(roots, frame, own)
             frame = frame.f_back
-    for ended in _uncaught_frames():
-        _add_frame(roots, ended, own)
+    for left in _frames_left() if at_end else []:
+        _add_frame(roots, left, own)
 
 
 def _add_frame(roots: Roots, frame: Any, own: bool) -> None:
@@ -115,9 +115,9 @@ def _add_frame(roots: Roots, frame: Any, own: bool) -> None:
         roots.add(_locals(frame), f"{frame.f_code.co_name} ({os.path.basename(file)})")
 
 
-def _uncaught_frames() -> list[Any]:
-    """Of that error and of those that it was raised from."""
-    error = uncaught_error()
+def _frames_left() -> list[Any]:
+    """By that exception and those that it was raised from."""
+    error = by_exception()
     frames: list[Any] = []
     for _ in range(_MOST_ERRORS):
         if error is None:

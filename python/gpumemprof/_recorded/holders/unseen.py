@@ -3,7 +3,6 @@ descriptors of Python's own types."""
 
 from __future__ import annotations
 
-import sys
 import types
 from typing import Any
 
@@ -36,9 +35,3 @@ def space_of(value: object) -> dict[str, Any] | None:
             space = descriptor.__get__(value)
             return space if issubclass(type(space), dict) else None
     return None
-
-
-def uncaught_error() -> BaseException | None:
-    """What Python printed last as it ended the main thread."""
-    error = sys.__dict__.get("last_value")
-    return error if issubclass(type(error), BaseException) else None

@@ -27,9 +27,9 @@ class Way(NamedTuple):
 class Walk:
     """`why_incomplete` is empty unless the time ran out."""
 
-    def __init__(self, kind: type, deadline: float) -> None:
+    def __init__(self, kind: type, deadline: float, at_end: bool) -> None:
         self.why_incomplete = ""
-        self._deadline = deadline
+        self._deadline, self._at_end = deadline, at_end
         self._roots = Roots()
         self._modules = modules()
         # Spaces: one function would lead to all that its module has. Objects of the walk itself would lead to everything.
@@ -39,10 +39,10 @@ class Walk:
     def walk_program(self) -> None:
         """From the names of the program, then from what its libraries' functions that run were given: a variable of a
         library is no name of the program's, however short the way from it."""
-        add_frames(self._roots, own=True)
+        add_frames(self._roots, True, self._at_end)
         add_modules(self._roots, self._modules, own=True)
         self._walk()
-        add_frames(self._roots, own=False)
+        add_frames(self._roots, False, self._at_end)
         self._walk()
 
     def walk_libraries(self) -> None:
