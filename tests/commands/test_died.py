@@ -377,6 +377,10 @@ def test_a_leak_without_which_the_request_would_have_fitted_is_critical(tmp_path
     # The graph of each sum keeps the input: 4 MiB, beside the number.
     assert (leak["severity"], leak["evidence"]["bytes_a_step"]) == ("critical", (1 << 22) + 4)
     assert "steps_until_limit" not in leak["evidence"]
+    # Half the batch would keep half as much with every step, and run out later.
+    advised = json.loads(command("advise", done.folder, "--format", "json").ok().stdout)
+    assert [one["kind"] for one in advised["advice"]] == ["loss_kept_with_graph"]
+    assert "a leak has " in advised["unknown"]["smaller_batch"]
 
 
 FEW_STEPS = """

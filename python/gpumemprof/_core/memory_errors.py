@@ -1,7 +1,9 @@
-"""Whether an exception means that memory ran out, decided without running code of the program: no `__str__`, no
-property, no metaclass of it is called."""
+"""Whether an exception means that memory ran out, and which one ended the main thread, decided without running code of
+the program: no `__str__`, no property, no metaclass of it is called."""
 
 from __future__ import annotations
+
+import sys
 
 PATTERNS = (
     "cuda out of memory", "hip out of memory", "out of memory", "resource exhausted", "failed to allocate",
@@ -9,6 +11,7 @@ PATTERNS = (
 )  # fmt: skip
 _MAX_CAUSES = 8
 _TYPE, _EXCEPTION = type.__dict__, BaseException.__dict__
+_printed = 0  # id of the exception that Python printed last
 _names_of = _TYPE["__mro__"].__get__, _TYPE["__name__"].__get__, _TYPE["__module__"].__get__
 
 
@@ -48,3 +51,16 @@ def _reason(error: BaseException | None) -> str | None:
     message = message_of(error).lower()  # type: ignore[arg-type]
     found = next((pattern for pattern in PATTERNS if pattern in message), None)
     return f"message_pattern:{found}" if found else None
+
+
+def note_printed(error: BaseException) -> None:
+    """Python is about to print it, as nobody in the main thread caught it."""
+    global _printed
+    _printed = id(error)
+
+
+def ended_by() -> BaseException | None:
+    """None where the process goes on, or ends without one. Python keeps it, and the variables of the functions that it left,
+    as `sys.last_value` until the process is gone. A notebook keeps those of its cells there, too, and goes on."""
+    error: BaseException | None = sys.__dict__.get("last_value")
+    return error if error is not None and id(error) == _printed else None

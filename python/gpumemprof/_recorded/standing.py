@@ -8,10 +8,9 @@ import os
 import time
 
 from .._core import recording_folder
-from .._core.memory_errors import oom_reason
+from .._core.memory_errors import ended_by, note_printed, oom_reason
 from .._core.process_errors import at_end_of_processes
 from .._core.when_imported import before_import, when_imported
-from . import ended
 
 # Whether a process goes on to keep what it allocates is seen by two numbers that the probe counts anyway.
 _FIRST_SPAN_EVENTS, _LEAST_SPAN_EVENTS = 64, 1024
@@ -75,7 +74,7 @@ def _in_main_or_thread(error: BaseException, thread: Any) -> None:
     """`thread`: None for the main one."""
     where = "uncaught"
     if thread is None:
-        ended.note(error)
+        note_printed(error)
     else:
         if oom_reason(error) is None:  # it ends its thread alone
             return
@@ -182,7 +181,7 @@ class _CheapLooks:
         self.is_handed_on = True  # a process of multiprocessing that is no fork calls atexit's functions, too
         try:
             self.growth.end(self.marks.blocks())
-            if self.growth.is_seen() or oom_reason(ended.by_exception()) is not None:
+            if self.growth.is_seen() or oom_reason(ended_by()) is not None:
                 from .holders.arm import look_at_exit
 
                 look_at_exit(self.folder, self.began_s, self.growth)

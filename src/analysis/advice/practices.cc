@@ -71,10 +71,13 @@ void take_suggestions(std::vector<PracticeCandidate>* candidates, AdviceReport* 
       leak == candidates->end() ? "" : "a leak has " + format_bytes(leak->advice.bytes) +
                                            " of the peak: end it, and record again";
   for (PracticeCandidate& one : *candidates) {
-    if (!why.empty() && !one.is_of_leak && one.advice.device == device)
-      report->unknown.emplace_back(one.advice.kind, why);
-    else
+    if (why.empty() || one.is_of_leak || one.advice.device != device) {
       report->advice.push_back(std::move(one.advice));
+      continue;
+    }
+    std::pair left_out(one.advice.kind, why);
+    if (std::ranges::find(report->unknown, left_out) == report->unknown.end())
+      report->unknown.push_back(std::move(left_out));
   }
 }
 

@@ -183,7 +183,7 @@ class Patterns {
       const bool fills = 2 * filled_bytes_ >= found.bytes;
       if (fills) why_no_growth_ = "a deque fills up to its maxlen";
       const bool is_info = has_leak_ || fills || !levels_.are_steps;
-      if (has_leak_) fix.clear();  // that finding names the line
+      if (has_leak_ && !levels_.are_steps) fix.clear();  // that finding names the line
       const Severity severity = is_info ? Severity::kInfo : found.severity;
       add("steady_growth", severity,
           "memory grows steadily: the minimum rose by " + size_text(found.bytes) +

@@ -14,9 +14,9 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+from ..._core.memory_errors import ended_by
 from ..._core.process_errors import at_end_of_processes
 from ..attribution import marks
-from ..ended import by_exception
 
 # Now, as it compiles code: done at the program's end CPython would forget that Ctrl-C ended it.
 from ..._core.process_start import start_ticks
@@ -72,7 +72,7 @@ class _Looking:
     def _may_take_s(self) -> float:
         if self.cheap_since_s is None:
             return _MOST_S
-        if self.has_ended and by_exception() is not None:
+        if self.has_ended and ended_by() is not None:
             return _MOST_CHEAP_S
         share_s = _CHEAP_SHARE * (time.monotonic() - self.cheap_since_s)
         left = max(share_s, _MOST_CHEAP_S if self.growth.is_seen() else 0.0) - self.spent_s

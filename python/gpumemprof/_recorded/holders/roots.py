@@ -8,7 +8,7 @@ import sys
 from typing import Any, NamedTuple
 
 from ... import _marks
-from ..ended import by_exception
+from ..._core.memory_errors import ended_by
 
 _LIBRARIES = tuple(
     f"{os.sep}{part}{os.sep}" for part in ("site-packages", "dist-packages", f"python{sys.version_info[0]}.{sys.version_info[1]}")
@@ -117,7 +117,7 @@ def _add_frame(roots: Roots, frame: Any, own: bool) -> None:
 
 def _frames_left() -> list[Any]:
     """By that exception and those that it was raised from."""
-    error = by_exception()
+    error = ended_by()
     frames: list[Any] = []
     for _ in range(_MOST_ERRORS):
         if error is None:
