@@ -306,6 +306,7 @@ def train(*arguments):
 """
 
 
+@pytest.mark.alone  # the look has 0.3 s of CPU time, which neighbours on the same core lengthen
 @pytest.mark.parametrize("again", ["", RAISED_AGAIN], ids=["raised", "raised again"])
 def test_what_a_function_kept_that_an_exception_ended_has_its_name_and_no_forecast(tmp_path, again):
     program = tmp_path / "train.py"
@@ -371,6 +372,7 @@ while True:
 """
 
 
+@pytest.mark.alone  # the look has 0.3 s of CPU time, which neighbours on the same core lengthen
 def test_a_leak_without_which_the_request_would_have_fitted_is_critical(tmp_path):
     done = harness.record(tmp_path / "r", [harness.PYTHON, "-c", LIMITED])
     leak = next(one for one in harness.analysis(done.folder)["findings"] if one["kind"] == "leak")
@@ -398,6 +400,7 @@ train(net, torch.optim.SGD(net.parameters(), lr=1e-3))
 """
 
 
+@pytest.mark.alone  # the look has 0.3 s of CPU time, which neighbours on the same core lengthen
 def test_a_program_that_runs_out_after_a_few_steps_is_looked_at(tmp_path):
     done = harness.record(tmp_path / "r", [harness.PYTHON, "-c", FEW_STEPS])
     (path,) = done.folder.glob("holders.*.json")
