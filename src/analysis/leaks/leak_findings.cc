@@ -233,8 +233,10 @@ void add_leak_findings(const std::vector<ProcessHistory>& histories, const Table
     }
     Finding finding = leak_finding(group, tables, *analysis);
     const Device& device = tables.devices[group.whole.device];
-    const auto refused_bytes = context.ends ? ended_by(group.whole.device, *context.ends, tables, *analysis)
-                                            : std::nullopt;
+    std::optional<uint64_t> refused_bytes;
+    if (context.ends) {
+      refused_bytes = ended_by(group.whole.device, *context.ends, tables, *analysis);
+    }
     if (refused_bytes) {
       // The limit was reached. Without what is kept there was room for the request.
       if (finding.bytes.value_or(0) >= *refused_bytes) end_again(&finding);
