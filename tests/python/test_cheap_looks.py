@@ -33,7 +33,7 @@ def looking(tmp_path, clock, took_s):
     one = arm._Looking(str(tmp_path), Marks(), cheap_since_s=0.0, growth=standing.Growth())
     limits = []
 
-    def look(most_s, everywhere):
+    def look(most_s, everywhere, at_end):
         assert not everywhere
         limits.append(most_s)
         clock.work_s += took_s
