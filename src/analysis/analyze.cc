@@ -158,8 +158,6 @@ struct Beside {
                                    input.is_anonymous());
     if (analysis->host) {
       for (const std::string& left_out : analysis->host->left_out) problems.push_back(left_out);
-    }
-    if (analysis->host) {
       for (Finding& finding : host_findings(*analysis->host, ends, swing_of_tensors(*analysis, tables)))
         analysis->findings.push_back(std::move(finding));
     }

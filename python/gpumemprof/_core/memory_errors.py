@@ -60,7 +60,7 @@ def note_printed(error: BaseException) -> None:
 
 
 def ended_by() -> BaseException | None:
-    """None where the process goes on, or ends without one. Python keeps it, and the variables of the functions that it left,
-    as `sys.last_value` until the process is gone. A notebook keeps those of its cells there, too, and goes on."""
+    """To be asked as the process ends. Python keeps it, and the variables of the functions that it left, as `sys.last_value`
+    until the process is gone. None where it ends without one; what a notebook keeps there of its cells was not printed by Python."""
     error: BaseException | None = sys.__dict__.get("last_value")
     return error if error is not None and id(error) == _printed else None

@@ -213,8 +213,10 @@ std::vector<Sentence> end_sentences(const ProgramEnds& ends, const Analysis* ana
                                  ends.refused.size() - kMostRefusalsTold),
                      Tone::kBad});
   }
-  const bool is_all = std::ranges::none_of(ends.refused, &RefusedRequest::was_caught);
-  if (!lines.empty() && is_all) return lines;
+  // What nobody caught has ended the program; after a caught one it ended in a way of its own.
+  if (!lines.empty() && std::ranges::none_of(ends.refused, &RefusedRequest::was_caught))
+    return lines;
+  const size_t of_refusals = lines.size();
   for (const ProgramEnd& run : ends.runs) {
     std::string line;
     if (was_killed_by_the_kernel(run)) {
@@ -229,7 +231,7 @@ std::vector<Sentence> end_sentences(const ProgramEnds& ends, const Analysis* ana
             " The kernel sends it when the host or the container is out of memory; users can, too.";
     } else if (run.exit_code.value_or(0) != 0) {
       // What else was raised in a job came of the first.
-      const bool is_told = lines.size() == ends.refused.size() && !ends.uncaught.empty();
+      const bool is_told = lines.size() == of_refusals && !ends.uncaught.empty();
       line = is_told ? error_sentence(ends.uncaught.front(), working_folder)
                      : fmt::format("The program ended with exit code {}.", *run.exit_code);
       line += others_killed(run);

@@ -20,9 +20,9 @@ std::optional<Value> named(const std::vector<std::pair<std::string, Value>>& val
   return found->second;
 }
 
-/// Whole seconds are known, rounded down.
 constexpr uint64_t kDayS = 24 * 3600, kFarS = 30 * kDayS;
 
+/// Whole seconds are known, rounded down.
 std::string pace_text(uint64_t seconds) {
   if (seconds == 0) return ", in less than a second";
   return fmt::format(", about {}", format_seconds(static_cast<double>(seconds)));
