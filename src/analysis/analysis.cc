@@ -182,13 +182,13 @@ Result<Analysis> analyze_source(EventSource& source, const AnalysisOptions& opti
     const EventBatch* recorded = followed ? followed->source->recorded(batch) : &batch;
     if (recorded) driver.take(*recorded, source.tables());
     categories.end_batch();
-    if (options.keeper) options.keeper->take(batch);
     // A checkpoint knows the state of each allocator, and the peak of none but these.
     const bool is_whole = !analysis.oldest_dropped;
     if (const EventBatch* of_sums = is_whole ? sums.take(batch, source.tables()) : nullptr) {
       sum_moments.begin_batch(*of_sums, source.tables(), start_ns);
       sum_state.apply_observed(*of_sums, sum_gatherer);
     }
+    if (options.keeper) options.keeper->take(batch);  // the last to see it
     if (options.on_progress) options.on_progress(source.progress());
   }
   analysis.source = source.info();

@@ -1,7 +1,11 @@
 // gpumemprof diff: what a second run, or a later step of one, needs more, and which lines.
 #include "analysis/compare/diff.h"
 
+#include <functional>
+#include <future>
 #include <memory>
+#include <mutex>
+#include <numeric>
 
 #include "analysis/analyze.h"
 #include "analysis/compare/pick_device.h"
@@ -46,15 +50,32 @@ bool is_page(const DiffArguments& arguments) {
   return report_format(arguments.format, arguments.output) == "html";
 }
 
+/// One line for all that is read. Thread-safe.
+class SharedProgress {
+ public:
+  explicit SharedProgress(size_t runs) : done_(runs) {}
+  void update(size_t run, double done) {
+    const std::lock_guard lock(mutex_);
+    done_[run] = done;
+    progress_.update(std::reduce(done_.begin(), done_.end()) / double(done_.size()));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<double> done_;
+  Progress progress_{"reading"};
+};
+
 Status read_analyzed(const std::string& path, AnalysisOptions options,
                      const DiffArguments& arguments, const std::shared_ptr<Anonymizer>& names,
-                     Analyzed* analyzed) {
-  auto input = open_input_showing_progress({path}, !arguments.no_seal);
+                     const std::function<void(double)>& on_progress, Analyzed* analyzed) {
+  auto input = open_input({path}, {.seal = !arguments.no_seal, .on_progress = [&](double done) {
+                                     on_progress(done / 2);
+                                   }});
   if (!input) return std::unexpected(input.error());
   if (names) input->anonymize(names);
-  Progress progress("reading " + path);
   options.depth = AnalysisDepth::kHolders;
-  options.on_progress = [&](double done) { progress.update(done); };
+  options.on_progress = [&](double done) { on_progress((1 + done) / 2); };
   auto read = analyze(*input, options);
   if (!read) return std::unexpected(read.error());
   *analyzed = std::move(*read);
@@ -64,7 +85,7 @@ Status read_analyzed(const std::string& path, AnalysisOptions options,
 /// Into `run`, which must not move afterwards. `steps`: at whose ends to look.
 Status read_run(const std::string& path, const std::vector<uint64_t>& steps,
                 const DiffArguments& arguments, const std::shared_ptr<Anonymizer>& names,
-                Run* run) {
+                const std::function<void(double)>& on_progress, Run* run) {
   AnalysisOptions options;
   for (uint64_t step : steps) options.moments.push_back({MomentRequest::kStepEnd, step});
   if (is_page(arguments)) {
@@ -77,7 +98,8 @@ Status read_run(const std::string& path, const std::vector<uint64_t>& steps,
     const auto whole = run->page->whole();
     if (!whole) return std::unexpected(whole.error());
     run->whole = *whole;
-  } else if (auto read = read_analyzed(path, std::move(options), arguments, names, &run->analyzed);
+  } else if (auto read = read_analyzed(path, std::move(options), arguments, names, on_progress,
+                                       &run->analyzed);
              !read) {
     return read;
   }
@@ -158,16 +180,25 @@ int diff(const DiffArguments& arguments) {
   if (!steps.empty()) of_a = {steps[0]}, of_b = {steps[1]};
   if (is_one) of_a = steps;
   Run first, second;
-  if (auto done = read_run(arguments.a, of_a, arguments, names, &first); !done) {
+  auto progress = std::make_unique<SharedProgress>(is_one ? 1 : 2);
+  const auto read = [&](const std::string& path, const std::vector<uint64_t>& of, size_t run,
+                        Run* into) {
+    return read_run(path, of, arguments, names,
+                    [&, run](double done) { progress->update(run, done); }, into);
+  };
+  // At the same time, but for a folder that is sealed meanwhile and for names that both share.
+  const bool is_after = names || is_page(arguments) || arguments.a == arguments.b;
+  const auto policy = is_after ? std::launch::deferred : std::launch::async | std::launch::deferred;
+  auto second_read = std::async(policy, [&]() -> Status {
+    return is_one ? Status{} : read(arguments.b, of_b, 1, &second);
+  });
+  if (auto done = read(arguments.a, of_a, 0, &first); !done) {
     return report_error(arguments.a, done.error());
   }
   const auto a = side_of(&first, of_a, 0);
   if (!a) return report_error(arguments.a, a.error());
-  if (!is_one) {
-    if (auto done = read_run(arguments.b, of_b, arguments, names, &second); !done) {
-      return report_error(arguments.b, done.error());
-    }
-  }
+  if (auto done = second_read.get(); !done) return report_error(arguments.b, done.error());
+  progress.reset();
   const auto b = is_one ? side_of(&first, of_a, 1) : side_of(&second, of_b, 0);
   if (!b) return report_error(is_one ? arguments.a : arguments.b, b.error());
   if (is_page(arguments))

@@ -363,7 +363,7 @@ void Keeper::begin_trace(uint16_t device, const AllocatorTrace& trace, const Tra
   filler(device).adopt(trace, start);
 }
 
-void Keeper::take(const EventBatch& batch) {
+void Keeper::take(EventBatch& batch) {
   constexpr size_t kAhead = 16;  // events: their slots are in the cache then
   size_t detail = 0, total = 0, request = 0;
   for (size_t i = 0; i < batch.size(); ++i) {

@@ -88,7 +88,7 @@ class Keeper final : public BlockKeeper {
  public:
   void begin(const LiveState* before) override;
   void begin_trace(uint16_t device, const AllocatorTrace& trace, const TraceStart& start) override;
-  void take(const EventBatch& batch) override;
+  void take(EventBatch& batch) override;
   uint32_t made_by(uint16_t device, uint64_t number) const override;
   uint32_t block_at(uint16_t device, uint64_t address) const override;
   void tell(uint16_t device, uint32_t block, const CategoryHolder& what, uint64_t until) override;

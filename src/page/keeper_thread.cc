@@ -21,7 +21,7 @@ void KeeperThread::run() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return is_over_ || done_ < put_; });
     if (is_over_) return;
-    const Work& work = slots_[done_ % kSlots];
+    Work& work = slots_[done_ % kSlots];
     lock.unlock();
     for (const Told& told : work.told) keeper_.tell(told.device, told.block, told.what, told.until);
     keeper_.take(work.batch);
@@ -65,12 +65,12 @@ void KeeperThread::begin_trace(uint16_t device, const AllocatorTrace& trace,
   find_first(size_t{device} + 1);
 }
 
-void KeeperThread::take(const EventBatch& batch) {
+void KeeperThread::take(EventBatch& batch) {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return put_ - done_ < kSlots; });
   Work& work = slots_[put_ % kSlots];
   lock.unlock();
-  work.batch = batch;
+  std::swap(work.batch, batch);
   work.told.swap(told_);
   told_.clear();
   lock.lock();

@@ -11,7 +11,7 @@
 
 namespace gpumemprof {
 
-/// Batches are copied and passed on, with the facts about blocks given within them, so everything
+/// Batches are exchanged for old ones and passed on, with the facts about blocks given within them, so everything
 /// arrives in a Keeper's order. A query waits until the Keeper has caught up. For one thread, the
 /// analysis'.
 class KeeperThread final : public BlockKeeper {
@@ -21,7 +21,7 @@ class KeeperThread final : public BlockKeeper {
 
   void begin(const LiveState* before) override;
   void begin_trace(uint16_t device, const AllocatorTrace& trace, const TraceStart& start) override;
-  void take(const EventBatch& batch) override;
+  void take(EventBatch& batch) override;
   uint32_t made_by(uint16_t device, uint64_t number) const override {
     return (device < first_.size() ? first_[device] : 0) + static_cast<uint32_t>(number);
   }

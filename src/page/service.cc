@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <set>
 
+#include "base/parallel_for.h"
 #include "base/query.h"
 #include "page/answers.h"
 #include "page/index_key.h"
@@ -57,26 +59,44 @@ PageService::~PageService() {
   if (reader_.joinable()) reader_.join();
 }
 
-void PageService::read_all() {
-  std::vector<const PageFile*> read;  // they stay where they are
+/// Two at once: half of the work on a file is for one thread. The same file, which may be sealed
+/// meanwhile, and files that share what replaces their names are read one after the other.
+unsigned PageService::reading_threads() const {
+  std::set<std::string> known;
+  bool is_repeated = false;
   for (const std::unique_ptr<Slot>& slot : slots_) {
+    for (const std::string& path : slot->paths) is_repeated |= !known.insert(path).second;
+  }
+  if (is_repeated || load_.reading.names) return 1;
+  return std::min(2u, std::max(1u, std::thread::hardware_concurrency()));
+}
+
+void PageService::read_all() {
+  std::vector<const PageFile*> read(slots_.size());  // they stay where they are
+  std::vector<Status> errors(slots_.size());
+  parallel_for(slots_.size(), reading_threads(), [&](size_t i) {
     if (is_stopping_) return;
-    load_.on_progress = [&](double done) { slot->progress = done; };
-    auto file = PageFile::load(slot->paths, load_);
-    const std::lock_guard lock(slot->mutex);
-    slot->stamp = files_stamp(slot->paths);
+    Slot& slot = *slots_[i];
+    PageLoad load = load_;
+    load.on_progress = [&](double done) { slot.progress = done; };
+    auto file = PageFile::load(slot.paths, load);
+    const std::lock_guard lock(slot.mutex);
+    slot.stamp = files_stamp(slot.paths);
     if (file) {
       (*file)->set_worker(&levels_worker_);
-      read.push_back(file->get());
-      slot->read = std::move(*file);
-      continue;
+      read[i] = file->get();
+      slot.read = std::move(*file);
+    } else {
+      slot.error = file.error().message;
+      errors[i] = std::unexpected(file.error());
     }
-    slot->error = file.error().message;
-    if (status_) status_ = std::unexpected(file.error());
-  }
+  });
+  if (is_stopping_) return;
+  const auto failed = std::ranges::find_if(errors, [](const Status& status) { return !status; });
+  if (failed != errors.end()) status_ = *failed;
   is_done_ = true;
   for (const PageFile* file : read) {
-    if (!is_stopping_) file->leave_index();
+    if (file && !is_stopping_) file->leave_index();
   }
   has_left_indexes_ = true;
 }

@@ -57,6 +57,7 @@ class PageService {
     std::unique_ptr<PageFile> file;  // taken from `read` by answer()
     uint64_t generation = 0;         // how often it was
   };
+  unsigned reading_threads() const;
   void read_all();
   void read_later(Slot& slot);
   /// Ends once nothing works on it any more.

@@ -27,8 +27,8 @@ class BlockKeeper {
   /// Before the first event of one device of a snapshot. Both outlive the device's events.
   virtual void begin_trace(uint16_t device, const AllocatorTrace& trace,
                            const TraceStart& start) = 0;
-  /// After the events of a batch were looked at.
-  virtual void take(const EventBatch& batch) = 0;
+  /// After the events of a batch were looked at. What is in `batch` then is of no use.
+  virtual void take(EventBatch& batch) = 0;
 
   /// The block that allocation `number` of a device makes, counted as DeviceFigures::actions are.
   virtual uint32_t made_by(uint16_t device, uint64_t number) const = 0;

@@ -1,6 +1,7 @@
 #include "analysis/replay/snapshot_analysis.h"
 
 #include <algorithm>
+#include <future>
 
 #include "analysis/categories/block_keeper.h"
 #include "analysis/categories/snapshot_categories.h"
@@ -105,17 +106,21 @@ Result<Analysis> analyze_snapshot(const AllocatorSnapshot& snapshot,
     SnapshotAnalysisOptions replaying = options;
     replaying.on_progress = [&](double done) { report(1, done); };
     const auto peak_event = peak_event_of(device, live_before);
-    auto replayed = std::make_shared<SnapshotDevice>(
-        options.replays ? replay_device(snapshot, i, start, peak_event, replaying)
-                        : describe_device(snapshot, i, peak_event));
-    replayed->live_before_bytes = live_before;
-    replayed->live_before_count = count_before;
+    // Meanwhile, where the system has a thread left: neither asks the other.
+    auto replay = std::async([&] {
+      return std::make_shared<SnapshotDevice>(
+          options.replays ? replay_device(snapshot, i, start, peak_event, replaying)
+                          : describe_device(snapshot, i, peak_event));
+    });
     uint64_t held = 0;
     for (const Holder& holder : device.holders_at_peak) held += holder.bytes;
-    device.categories = categories_of_trace(snapshot, i, start, replayed->peak_event, held,
+    device.categories = categories_of_trace(snapshot, i, start, peak_event, held,
                                             static_cast<uint16_t>(i), options.keeper);
+    const std::shared_ptr<SnapshotDevice> replayed = replay.get();
+    replayed->live_before_bytes = live_before;
+    replayed->live_before_count = count_before;
     if (options.replays) add_snapshot_findings(*replayed, device.device, &all.findings);
-    device.snapshot = std::move(replayed);
+    device.snapshot = replayed;
     add_device(*std::move(part), &all);
   }
   all.source = snapshot.info;
