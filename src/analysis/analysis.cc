@@ -8,6 +8,7 @@
 #include "analysis/driver/driver_memories.h"
 #include "analysis/gatherer.h"
 #include "analysis/leaks/leak_findings.h"
+#include "analysis/leaks/served_requests.h"
 #include "analysis/pass/followed_pass.h"
 #include "analysis/pass/held_bound.h"
 #include "analysis/pass/host_sums.h"
@@ -204,7 +205,9 @@ Result<Analysis> analyze_source(EventSource& source, const AnalysisOptions& opti
   // Before the categories are final: what is kept has one name in both.
   if (find_leaks) {
     holders.finish(source.tables(), state);
-    add_leak_findings(leaks.finish(state), source.tables(),
+    const std::vector<ProcessHistory> histories = leaks.finish(state);
+    add_served_requests(histories, source.tables(), &analysis.devices);
+    add_leak_findings(histories, source.tables(),
                       {.capacity_bytes = options.capacity_bytes,
                        .host_rooms = options.host_rooms,
                        .ends = options.ends,

@@ -13,14 +13,14 @@
 
 namespace gpumemprof {
 
-/// Built in one pass over a table's changes, with more than kMostKeys keys in two. Of every 256
+/// Built in one pass over a table's changes, with more than kMostKeys keys in two. Of every 128
 /// moments the one with the highest level is kept with each key's bytes at it, so that any moment
-/// is replayed from at most 511 changes before it. Memory: with all keys 204 bytes per 256 moments,
+/// is replayed from at most 255 changes before it. Memory: with all keys 204 bytes per 128 moments,
 /// and with a filter about 27 per 32.
 class KeyLevels {
  public:
   static constexpr uint32_t kMostKeys = 24;  ///< those that ever held the most; the rest is summed
-  static constexpr uint32_t kStride = 256;
+  static constexpr uint32_t kStride = 128;
 
   struct Key {
     std::string id, label;

@@ -73,3 +73,42 @@ def test_a_program_that_ran_out_of_memory_is_told_what_half_a_batch_saves(tmp_pa
     assert advice["evidence"]["held_bytes"] == of_batch == device["peak"]["allocated_bytes"] - sum(
         held.get(name, 0) for name in ("parameter", "optimizer state", "gradient", "unknown"))
     assert held["parameter"] == weights and advice["bytes"] == of_batch // 2 and advice["basis"] == "at stake"
+
+
+TOO_LONG = """
+import resource, torch
+from torch import nn
+model = nn.Linear(512, 512)
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (600 << 20),) * 2)
+def scores(x):
+    return x @ x.T
+for length in 1024, 1024, LONG:
+    scores(model(torch.randn(length, 512))).square().mean().backward()
+"""
+
+
+def told_of_too_long(tmp_path, length):
+    program = tmp_path / "too_long.py"
+    program.write_text(TOO_LONG.replace("LONG", str(length)))
+    done = harness.record(tmp_path / "r", [harness.PYTHON, program], [])
+    said = json.loads(harness.execute([harness.COMMAND, "advise", done.folder, "--format", "json"]).ok().stdout)
+    (refused,) = harness.analysis(done.folder)["ends"]["refused"]
+    assert refused["requested_bytes"] == length**2 * 4 and refused["largest_served_bytes"] == 1024**2 * 4
+    assert "The largest request that was served at that line was 4.00 MiB." in done.stderr
+    return said, refused["address_space_limit_bytes"] - refused["address_space_bytes"]
+
+
+def test_where_half_of_the_refused_request_would_not_have_fitted_the_part_that_does_is_told(tmp_path):
+    said, left = told_of_too_long(tmp_path, 20_000)
+    parts = -(-(20_000**2 * 4) // left)
+    (advice,) = [one for one in said["advice"] if one["kind"] == "smaller_batch"]
+    held = advice["evidence"]["held_bytes"]
+    assert parts > 2 and advice["fix"].startswith(f"Use 1/{parts} of the batch") and advice["bytes"] == held - held // parts
+
+
+def test_where_no_part_of_the_batch_would_have_fitted_none_is_suggested(tmp_path):
+    said, left = told_of_too_long(tmp_path, 60_000)
+    assert 60_000**2 * 4 // 16 >= left
+    assert [one for one in said["advice"] if one["kind"] == "smaller_batch"] == []
+    assert said["unknown"]["smaller_batch"] == "a sixteenth of the refused request would not have fitted"

@@ -53,6 +53,8 @@ void add_unknown(const Analysis& analysis, AdviceReport* report) {
   add("mixed_precision", "dtypes are not recorded");
   add("quantization", "dtypes are not recorded");
   add("pruning", "a recording does not say which weights are needed");
+  if (!batch_parts(analysis.ends))
+    add("smaller_batch", "a sixteenth of the refused request would not have fitted");
   if (!analysis.ranks) add("distributed", "a recording does not say how many devices there were");
 }
 

@@ -8,8 +8,10 @@
 // AdviceReport::unknown.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "analysis/advice.h"
@@ -43,6 +45,11 @@ void find_activation_practices(const PracticeEvidence& evidence,
                                std::vector<PracticeCandidate>* candidates);
 void find_data_practices(const PracticeEvidence& evidence,
                          std::vector<PracticeCandidate>* candidates);
+
+/// Into how many parts a batch is split after requests that were refused: so many that each fits, if
+/// it grows with the batch; at least two. Absent where kMostBatchParts are not enough.
+inline constexpr uint64_t kMostBatchParts = 16;
+std::optional<uint64_t> batch_parts(const ProgramEnds& ends);
 
 void find_operation_practices(const PracticeEvidence& evidence,
                               std::vector<PracticeCandidate>* candidates);

@@ -179,7 +179,7 @@ void find_prefetched(const PracticeEvidence& evidence, std::vector<PracticeCandi
   }
 }
 
-/// Of a program that ran out of memory: half of what goes with one batch.
+/// Of a program that ran out of memory: what goes with one batch, but for the part that stays.
 void find_batch(const PracticeEvidence& evidence, const DeviceAnalysis& device,
                 std::vector<PracticeCandidate>* out) {
   if (evidence.analysis.ends.refused.empty()) return;
@@ -191,22 +191,44 @@ void find_batch(const PracticeEvidence& evidence, const DeviceAnalysis& device,
     if (holder.bytes > most)
       most = holder.bytes, candidate.advice.stack = leak_line(evidence.tables, holder.stack);
   }
-  if (bytes == 0) return;
-  candidate.held_bytes = bytes / 2;
+  const std::optional<uint64_t> parts = batch_parts(evidence.analysis.ends);
+  if (bytes == 0 || !parts) return;
+  candidate.held_bytes = bytes - bytes / *parts;
   candidate.advice.kind = "smaller_batch";
   candidate.advice.title = "activations, inputs and temporaries hold " + format_bytes(bytes) +
                            " at the peak, most of them from " +
                            practice_line(evidence.tables, candidate.advice.stack);
-  candidate.advice.fix =
-      "Halve the batch and call optimizer.step() after every second backward pass, with the loss "
-      "divided by two";
-  candidate.advice.cost = "two passes per update; batch normalization sees half a batch";
+  if (*parts == 2) {
+    candidate.advice.fix =
+        "Halve the batch and call optimizer.step() after every second backward pass, with the "
+        "loss divided by two";
+    candidate.advice.cost = "two passes per update; batch normalization sees half a batch";
+  } else {
+    const std::string count = std::to_string(*parts);
+    candidate.advice.fix = "Use 1/" + count + " of the batch and call optimizer.step() after " +
+                           count + " backward passes, with the loss divided by " + count +
+                           "; half of the refused request would not have fitted";
+    candidate.advice.cost = count + " passes per update; batch normalization sees 1/" + count +
+                            " of a batch";
+  }
   candidate.advice.evidence = {{"held_bytes", bytes}};
   candidate.change.device = device.device;
   out->push_back(std::move(candidate));
 }
 
 }  // namespace
+
+std::optional<uint64_t> batch_parts(const ProgramEnds& ends) {
+  uint64_t parts = 2;
+  for (const RefusedRequest& refused : ends.refused) {
+    const auto fitting = fitting_bytes(refused);
+    if (!fitting) continue;
+    const uint64_t wanted = refused.requested->most_bytes;
+    if (*fitting == 0 || wanted / kMostBatchParts >= *fitting) return std::nullopt;
+    parts = std::max(parts, (wanted + *fitting - 1) / *fitting);
+  }
+  return parts;
+}
 
 void find_data_practices(const PracticeEvidence& evidence,
                          std::vector<PracticeCandidate>* candidates) {

@@ -247,6 +247,18 @@ Result<RefusedRequest> read_oom_dump(const std::string& folder) {
   return refused;
 }
 
+std::optional<uint64_t> mappable_bytes(const RefusedRequest& refused) {
+  const auto &limit = refused.address_space_limit_bytes, &mapped = refused.address_space_bytes;
+  return limit && mapped && *mapped <= *limit ? std::optional(*limit - *mapped) : std::nullopt;
+}
+
+std::optional<uint64_t> fitting_bytes(const RefusedRequest& refused) {
+  if (refused.device != "cpu" || !refused.requested) return std::nullopt;
+  for (const std::optional<uint64_t>& left : {mappable_bytes(refused), refused.host_free_bytes})
+    if (left && *left < refused.requested->least_bytes) return left;
+  return std::nullopt;
+}
+
 std::optional<ReserveLimit> reserve_limit(const RefusedRequest& refused) {
   const auto& exact = refused.limit_bytes;
   if (exact) return ReserveLimit{*exact, *exact, *exact};

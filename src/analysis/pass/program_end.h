@@ -48,6 +48,7 @@ struct RefusedRequest {
     uint16_t device = 0;
     uint64_t number = 0;
     uint64_t size_bytes = 0, live_bytes = 0;  ///< what was refused, and live as it was
+    uint64_t largest_served_bytes = 0;        ///< as Refusal has it
   };
   std::optional<Told> told;
   std::optional<uint32_t> rank;  ///< of the process, if it recorded
@@ -133,6 +134,11 @@ ProgramEnds read_program_ends(const std::vector<std::string>& paths);
 /// One dump of an out-of-memory error, as `run` and OOMFlightRecorder write them.
 /// Errors: kNotFound, kBadInput, one line.
 Result<RefusedRequest> read_oom_dump(const std::string& folder);
+/// What its address space had left (ulimit -v); absent where it has no limit, or none is known.
+std::optional<uint64_t> mappable_bytes(const RefusedRequest& refused);
+/// The largest request of the host's memory that would not have been refused in its place; absent
+/// where what is known to have been left was enough, and of a device.
+std::optional<uint64_t> fitting_bytes(const RefusedRequest& refused);
 /// The limit that the process had set itself; absent where none is known.
 std::optional<ReserveLimit> reserve_limit(const RefusedRequest& refused);
 /// One uncaught.PID.START.json, as a recorded process writes it.

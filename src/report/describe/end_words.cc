@@ -56,25 +56,35 @@ std::string others_killed(const ProgramEnd& run) {
                      run.kills_are_of_cgroup ? "of its cgroup" : "on this machine");
 }
 
+/// " The largest request that was served at that line was 4.00 MiB.", where the refused one was unusual.
+std::string what_was_usual(const RefusedRequest& refused) {
+  constexpr uint64_t kUsual = 2;  // times
+  if (!refused.told || refused.told->largest_served_bytes == 0) return "";
+  const uint64_t largest = refused.told->largest_served_bytes;
+  if (refused.told->size_bytes / kUsual < largest) return "";
+  return fmt::format(" The largest request that was served at that line was {}.",
+                     format_bytes(largest));
+}
+
 /// " A request of at most 154 MiB would have fitted: …", of the host's memory; empty where what
 /// there was would have been enough, or is not known.
 std::string what_fitted(const RefusedRequest& refused) {
   if (refused.device != "cpu" || !refused.requested) return "";
   const auto &limit = refused.address_space_limit_bytes, &mapped = refused.address_space_bytes;
+  const std::optional<uint64_t> left = mappable_bytes(refused), fitting = fitting_bytes(refused);
   constexpr uint64_t kNear = 4;  // times what was asked for
-  const uint64_t wanted = refused.requested->least_bytes;
-  if (limit && mapped && *mapped <= *limit && *limit - *mapped < wanted)
+  if (fitting && fitting == left)
     return fmt::format(
         " A request of at most {} would have fitted: the process had mapped {} of {} (ulimit -v).",
-        format_bytes(*limit - *mapped), format_bytes(*mapped), format_bytes(*limit));
+        format_bytes(*fitting), format_bytes(*mapped), format_bytes(*limit));
   // The failed call's memory is released by then.
-  if (limit && mapped && *mapped <= *limit && *limit - *mapped < kNear * wanted)
+  if (left && *left < kNear * refused.requested->least_bytes)
     return fmt::format(" The process may map {} (ulimit -v); {} were mapped just after.",
                        format_bytes(*limit), format_bytes(*mapped));
-  if (refused.host_free_bytes && *refused.host_free_bytes < wanted)
+  if (fitting)
     return fmt::format(
         " A request of at most {} would have fitted: the host had no more free memory.",
-        format_bytes(*refused.host_free_bytes));
+        format_bytes(*fitting));
   return "";
 }
 
@@ -153,7 +163,7 @@ std::string refusal_sentence(const RefusedRequest& refused, const OomExplanation
   } else if (!refused.device.empty()) {
     text += " on " + printable(refused.device);
   }
-  text += '.' + what_fitted(refused);
+  text += '.' + what_was_usual(refused) + what_fitted(refused);
   return text + (explained ? ' ' + why_refused(*explained) : why_by_message(refused));
 }
 

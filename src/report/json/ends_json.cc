@@ -30,6 +30,9 @@ Json refusal_json(const RefusedRequest& refused) {
           {"live_at_refusal_basis", refused.told        ? Json("event")
                                     : refused.allocated ? Json("message")
                                                         : Json()},
+          {"largest_served_bytes", refused.told && refused.told->largest_served_bytes != 0
+                                       ? Json(refused.told->largest_served_bytes)
+                                       : Json()},
           {"limit_bytes", limit ? Json(limit->bytes) : Json()},
           {"limit_basis", !limit              ? Json()
                           : limit->is_exact() ? Json("process")
