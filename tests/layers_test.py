@@ -141,6 +141,15 @@ def test_includes_point_up(path):
         assert (SOURCE / include).exists(), f"{path}: no {include}"
 
 
+def test_a_room_that_formats_with_fmt_is_built_with_it():
+    """Else it links only beside a room whose objects happen to have the same code, as the wheel's linker found out."""
+    rules = (ROOT / "CMakeLists.txt").read_text()
+    using = {path.parts[len(ROOT.parts) + 1] for path in sorted((ROOT / "src").rglob("*.[ch]*"))
+             if not path.stem.endswith("_test") and "#include <fmt/" in path.read_text()}  # fmt: skip
+    named = set(re.findall(r"^(?:gpumemprof_room|target_link_libraries)\((\w+) [^)]*fmt::fmt-header-only", rules, re.M))
+    assert using == named
+
+
 def test_what_is_said_and_how_it_looks_are_apart():
     report = SOURCE / "report"
     for path in [*report.glob("describe/*.cc"), *report.glob("describe/*.h")]:
