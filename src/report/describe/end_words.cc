@@ -58,10 +58,10 @@ std::string others_killed(const ProgramEnd& run) {
 
 /// " The largest request that was served at that line was 4.00 MiB.", where the refused one was unusual.
 std::string what_was_usual(const RefusedRequest& refused) {
-  constexpr uint64_t kUsual = 2;  // times
+  constexpr uint64_t kUnusual = 4;  // times
   if (!refused.told || refused.told->largest_served_bytes == 0) return "";
   const uint64_t largest = refused.told->largest_served_bytes;
-  if (refused.told->size_bytes / kUsual < largest) return "";
+  if (refused.told->size_bytes / kUnusual < largest) return "";
   return fmt::format(" The largest request that was served at that line was {}.",
                      format_bytes(largest));
 }

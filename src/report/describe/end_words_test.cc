@@ -28,12 +28,12 @@ TEST(EndWords, WhatWasLeftOfTheAddressSpaceWouldHaveFitted) {
             "at most 100 MiB would have fitted: the process had mapped 2.90 GiB of 3.00 GiB (ulimit -v).");
 }
 
-TEST(EndWords, ARequestThatWasTwiceTheLargestOfItsLineIsUnusual) {
+TEST(EndWords, ARequestOfFourTimesTheLargestOfItsLineIsUnusual) {
   RefusedRequest one = refused_on_cpu(256 * kMiB);
-  one.told = {.size_bytes = 256 * kMiB, .live_bytes = 8 * kMiB, .largest_served_bytes = 128 * kMiB};
+  one.told = {.size_bytes = 256 * kMiB, .live_bytes = 8 * kMiB, .largest_served_bytes = 64 * kMiB};
   EXPECT_EQ(refusal_sentence(one, nullptr, ""),
             "Out of memory: 256 MiB were refused, with 8.00 MiB live on cpu. The largest request "
-            "that was served at that line was 128 MiB.");
+            "that was served at that line was 64.0 MiB.");
   one.told->largest_served_bytes += 1;
   EXPECT_EQ(refusal_sentence(one, nullptr, ""),
             "Out of memory: 256 MiB were refused, with 8.00 MiB live on cpu.");
