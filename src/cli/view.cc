@@ -86,7 +86,7 @@ int view(const ViewArguments& arguments, const sigset_t& stop) {
   if (!server) return report_error("", server.error());
   PageService service(std::move(files), GPUMEMPROF_VERSION, how_to_load(arguments));
   if (auto read = wait_a_moment(service); !read)
-    return report_error(arguments.paths.front(), read.error());
+    return report_error(service.failed_path(), read.error());
   auto folder = TemporaryFolder::make("gpumemprof-view");
   PageHost host(service, *token, server->address(), folder ? folder->path() : "");
   server->set_uploads(&host);

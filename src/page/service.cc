@@ -93,7 +93,10 @@ void PageService::read_all() {
   });
   if (is_stopping_) return;
   const auto failed = std::ranges::find_if(errors, [](const Status& status) { return !status; });
-  if (failed != errors.end()) status_ = *failed;
+  if (failed != errors.end()) {
+    status_ = *failed;
+    failed_ = static_cast<size_t>(failed - errors.begin());
+  }
   is_done_ = true;
   for (const PageFile* file : read) {
     if (file && !is_stopping_) file->leave_index();

@@ -37,6 +37,8 @@ class PageService {
   PageAnswer answer_now(std::string_view request, std::string_view query);
   /// Waits until all are read. Errors: of the first file that failed.
   Status wait();
+  /// Of the first file that failed, after wait() has.
+  const std::string& failed_path() const { return slots_[failed_]->paths.front(); }
   size_t files() const { return slots_.size(); }
   /// Null while it is being read, or if it failed.
   PageFile* file(size_t index) { return file_of(*slots_[index]); }
@@ -78,6 +80,7 @@ class PageService {
   std::atomic<bool> is_stopping_{false}, is_done_{false}, has_left_indexes_{false};
   std::atomic<size_t> readings_{0};  // by read_later()
   Status status_;
+  size_t failed_ = 0;
   std::map<std::pair<PageFile*, std::string>, std::future<PageAnswer>> simulations_;
   std::map<std::pair<ComparedSide, ComparedSide>, std::shared_future<nlohmann::ordered_json>>
       documents_;

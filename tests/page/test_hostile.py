@@ -78,6 +78,16 @@ def test_very_many_stacks_are_summed(tmp_path, view):
     assert header["left_out"]["bytes"] == total - sum(tree["self_bytes"])
 
 
+def test_of_two_files_that_which_is_none_is_named(tmp_path):
+    """They are read at the same time."""
+    good, bad = write(tmp_path / "good.pickle", [event("alloc", 4096, 512, [frame("a.py")], 0)]), tmp_path / "bad.pickle"
+    bad.write_bytes(b"\x80\x04nothing")
+    for paths in ((good, bad), (bad, good)):
+        done = harness.execute([harness.COMMAND, "view", "--no-browser", "--port", "0", *paths])
+        (line,) = done.stderr.decode().splitlines()
+        assert done.rc == 2 and line.startswith(f"gpumemprof: {bad}: ") and str(good) not in line
+
+
 def test_a_file_that_is_none_is_refused_with_a_line(tmp_path):
     path = tmp_path / "nothing.pickle"
     path.write_bytes(b"\x80\x04junk")
