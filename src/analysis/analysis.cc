@@ -206,7 +206,7 @@ Result<Analysis> analyze_source(EventSource& source, const AnalysisOptions& opti
   if (find_leaks) {
     holders.finish(source.tables(), state);
     const std::vector<ProcessHistory> histories = leaks.finish(state);
-    add_served_requests(histories, source.tables(), &analysis.devices);
+    add_served_requests(histories, &analysis.devices);
     add_leak_findings(histories, source.tables(),
                       {.capacity_bytes = options.capacity_bytes,
                        .host_rooms = options.host_rooms,

@@ -74,6 +74,9 @@ Status read_analyzed(const std::string& path, AnalysisOptions options,
                                    }});
   if (!input) return std::unexpected(input.error());
   if (names) input->anonymize(names);
+  ProgramEnds ends = read_program_ends({path});
+  if (names) take_names_away(&ends);
+  options.ends = &ends;
   options.depth = AnalysisDepth::kHolders;
   options.on_progress = [&](double done) { on_progress((1 + done) / 2); };
   auto read = analyze(*input, options);

@@ -99,16 +99,16 @@ def told_of_too_long(tmp_path, length):
     return said, refused["address_space_limit_bytes"] - refused["address_space_bytes"]
 
 
-def test_where_half_of_the_refused_request_would_not_have_fitted_the_part_that_does_is_told(tmp_path):
+def test_where_what_was_left_held_less_than_half_of_the_refused_request_a_smaller_part_is_told(tmp_path):
     said, left = told_of_too_long(tmp_path, 20_000)
     parts = -(-(20_000**2 * 4) // left)
     (advice,) = [one for one in said["advice"] if one["kind"] == "smaller_batch"]
     held = advice["evidence"]["held_bytes"]
-    assert parts > 2 and advice["fix"].startswith(f"Use 1/{parts} of the batch") and advice["bytes"] == held - held // parts
+    assert parts > 2 and advice["fix"].startswith(f"Use at most 1/{parts} of the batch") and advice["bytes"] == held - held // parts
 
 
-def test_where_no_part_of_the_batch_would_have_fitted_none_is_suggested(tmp_path):
+def test_where_what_was_left_held_no_part_of_the_refused_request_none_is_suggested(tmp_path):
     said, left = told_of_too_long(tmp_path, 60_000)
     assert 60_000**2 * 4 // 16 >= left
     assert [one for one in said["advice"] if one["kind"] == "smaller_batch"] == []
-    assert said["unknown"]["smaller_batch"] == "a sixteenth of the refused request would not have fitted"
+    assert said["unknown"]["smaller_batch"] == "what was left would not have held a sixteenth of the refused request"

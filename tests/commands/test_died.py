@@ -53,7 +53,7 @@ def test_out_of_memory_is_the_first_line_of_everything(died):
     # The limit leaves 600 MiB, of which all but the last block are taken.
     room = refused["address_space_limit_bytes"] - refused["address_space_bytes"]
     assert 0 <= room <= (600 - (mib - 1)) << 20
-    assert all(" would have fitted: the process had mapped " in line for line in lines)
+    assert all(" were left just after: the process had mapped " in line for line in lines)
     assert command("analyze", died.folder, "--fail-on", "oom").rc == 3
     page = CarriedPage(command("analyze", died.folder, "--format", "html").ok().stdout)
     assert words_of(page.files[0]["document"]["sections"][0])[0].startswith(sentence)

@@ -54,8 +54,27 @@ void add_unknown(const Analysis& analysis, AdviceReport* report) {
   add("quantization", "dtypes are not recorded");
   add("pruning", "a recording does not say which weights are needed");
   if (!batch_parts(analysis.ends))
-    add("smaller_batch", "a sixteenth of the refused request would not have fitted");
+    add("smaller_batch", "what was left would not have held a sixteenth of the refused request");
   if (!analysis.ranks) add("distributed", "a recording does not say how many devices there were");
+}
+
+/// A graph that is kept because a leak keeps its outputs is that leak.
+void leave_graphs_to_leaks(const DeviceAnalysis& device, std::vector<PracticeCandidate>* candidates) {
+  std::set<uint32_t> of_leaks;
+  for (const PracticeCandidate& one : *candidates) {
+    for (const auto& [stack, group] : one.change.group_of)
+      if (one.is_of_leak) of_leaks.insert(stack);
+  }
+  std::erase_if(*candidates, [&](const PracticeCandidate& one) {
+    if (one.advice.kind != "graph_kept") return false;
+    uint64_t all = 0, leaking = 0;
+    for (const CategoryHolder& holder : device.categories.at_peak) {
+      if (!one.change.group_of.contains(holder.stack)) continue;
+      all += holder.bytes;
+      if (of_leaks.contains(holder.stack)) leaking += holder.bytes;
+    }
+    return 2 * leaking > all;
+  });
 }
 
 /// What a leak keeps no other practice saves: where it has most of the peak, only how to end it is
@@ -145,6 +164,7 @@ Result<AdviceReport> advise_practices(const Analysis& analysis, const Tables& ta
   find_activation_practices(evidence, &candidates);
   find_data_practices(evidence, &candidates);
   find_operation_practices(evidence, &candidates);
+  if (main) leave_graphs_to_leaks(*main, &candidates);
   if (!candidates.empty()) {
     std::vector<TraceChange> changes;
     for (const PracticeCandidate& one : candidates) {

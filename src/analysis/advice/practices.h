@@ -46,10 +46,15 @@ void find_activation_practices(const PracticeEvidence& evidence,
 void find_data_practices(const PracticeEvidence& evidence,
                          std::vector<PracticeCandidate>* candidates);
 
-/// Into how many parts a batch is split after requests that were refused: so many that each fits, if
-/// it grows with the batch; at least two. Absent where kMostBatchParts are not enough.
+/// Into how many parts a batch is split after a request was refused: so many that what was left holds
+/// one of them, if the request grows with the batch.
+struct BatchParts {
+  uint64_t count = 2;
+  uint64_t left_bytes = 0, refused_bytes = 0;  ///< where two were not enough
+};
 inline constexpr uint64_t kMostBatchParts = 16;
-std::optional<uint64_t> batch_parts(const ProgramEnds& ends);
+/// Of the request that needs most of them; absent where kMostBatchParts are not enough.
+std::optional<BatchParts> batch_parts(const ProgramEnds& ends);
 
 void find_operation_practices(const PracticeEvidence& evidence,
                               std::vector<PracticeCandidate>* candidates);

@@ -89,6 +89,7 @@ BlockPath block_of(std::string_view module) {
 
 struct BlockFamily {
   std::map<uint32_t, uint64_t> bytes;                 // by number of the block
+  std::map<uint32_t, uint64_t> kept;                  // by number: how many activations
   std::vector<std::pair<uint32_t, uint32_t>> stacks;  // stack, block
   uint64_t largest_holder = 0, total = 0;
   uint32_t most_stack = 0;
@@ -108,7 +109,7 @@ void find_blocks(const PracticeEvidence& evidence, const DeviceAnalysis& device,
     const auto [family, number, is_below] = block_of(work.module);
     if (family.empty()) continue;
     BlockFamily& one = families[family];
-    one.has_parts |= is_below;
+    one.has_parts |= is_below || (one.kept[number] += holder.count) > 1;
     one.bytes[number] += holder.bytes;
     one.total += holder.bytes;
     one.stacks.emplace_back(holder.stack, number);

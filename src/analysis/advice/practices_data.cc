@@ -191,26 +191,30 @@ void find_batch(const PracticeEvidence& evidence, const DeviceAnalysis& device,
     if (holder.bytes > most)
       most = holder.bytes, candidate.advice.stack = leak_line(evidence.tables, holder.stack);
   }
-  const std::optional<uint64_t> parts = batch_parts(evidence.analysis.ends);
+  const std::optional<BatchParts> parts = batch_parts(evidence.analysis.ends);
   if (bytes == 0 || !parts) return;
-  candidate.held_bytes = bytes - bytes / *parts;
+  candidate.held_bytes = bytes - bytes / parts->count;
   candidate.advice.kind = "smaller_batch";
   candidate.advice.title = "activations, inputs and temporaries hold " + format_bytes(bytes) +
                            " at the peak, most of them from " +
                            practice_line(evidence.tables, candidate.advice.stack);
-  if (*parts == 2) {
+  if (parts->count == 2) {
     candidate.advice.fix =
         "Halve the batch and call optimizer.step() after every second backward pass, with the "
         "loss divided by two";
     candidate.advice.cost = "two passes per update; batch normalization sees half a batch";
   } else {
-    const std::string count = std::to_string(*parts);
-    candidate.advice.fix = "Use 1/" + count + " of the batch and call optimizer.step() after " +
-                           count + " backward passes, with the loss divided by " + count +
-                           "; half of the refused request would not have fitted";
+    const std::string count = std::to_string(parts->count);
+    candidate.advice.fix = "Use at most 1/" + count + " of the batch and call optimizer.step() after " +
+                           count + " backward passes, with the loss divided by " + count + ": " +
+                           format_bytes(parts->left_bytes) + " were left for the refused " +
+                           format_bytes(parts->refused_bytes);
     candidate.advice.cost = count + " passes per update; batch normalization sees 1/" + count +
                             " of a batch";
   }
+  // What the rest of the step would have needed, its backward pass above all, was never reached.
+  if (device.step_levels.steps() == 0)
+    candidate.advice.fix += ". No step ended, so the batch may have to be smaller still";
   candidate.advice.evidence = {{"held_bytes", bytes}};
   candidate.change.device = device.device;
   out->push_back(std::move(candidate));
@@ -218,14 +222,15 @@ void find_batch(const PracticeEvidence& evidence, const DeviceAnalysis& device,
 
 }  // namespace
 
-std::optional<uint64_t> batch_parts(const ProgramEnds& ends) {
-  uint64_t parts = 2;
+std::optional<BatchParts> batch_parts(const ProgramEnds& ends) {
+  BatchParts parts;
   for (const RefusedRequest& refused : ends.refused) {
-    const auto fitting = fitting_bytes(refused);
-    if (!fitting) continue;
+    const auto left = left_bytes(refused);
+    if (!left) continue;
     const uint64_t wanted = refused.requested->most_bytes;
-    if (*fitting == 0 || wanted / kMostBatchParts >= *fitting) return std::nullopt;
-    parts = std::max(parts, (wanted + *fitting - 1) / *fitting);
+    if (*left == 0 || wanted / kMostBatchParts >= *left) return std::nullopt;
+    const uint64_t count = (wanted + *left - 1) / *left;
+    if (count > parts.count) parts = {count, *left, wanted};
   }
   return parts;
 }

@@ -1,4 +1,4 @@
-// What an allocator served at the line of a request that it refused: whether that one was unusual.
+// What an allocator served where it refused a request: whether that one was unusual.
 #pragma once
 
 #include <vector>
@@ -8,9 +8,9 @@
 
 namespace gpumemprof {
 
-/// Sets Refusal::largest_served_bytes of all refusals, by the sites of their device. Lines are those
-/// of leak_line(). Time O(stacks + refusals), and nothing where nothing was refused.
-void add_served_requests(const std::vector<ProcessHistory>& histories, const Tables& tables,
+/// Sets Refusal::largest_served_bytes of all refusals, where their stack was served a few requests.
+/// Time O(stacks + refusals), and nothing where nothing was refused.
+void add_served_requests(const std::vector<ProcessHistory>& histories,
                          std::vector<DeviceAnalysis>* devices);
 
 }  // namespace gpumemprof

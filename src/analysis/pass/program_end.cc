@@ -252,7 +252,7 @@ std::optional<uint64_t> mappable_bytes(const RefusedRequest& refused) {
   return limit && mapped && *mapped <= *limit ? std::optional(*limit - *mapped) : std::nullopt;
 }
 
-std::optional<uint64_t> fitting_bytes(const RefusedRequest& refused) {
+std::optional<uint64_t> left_bytes(const RefusedRequest& refused) {
   if (refused.device != "cpu" || !refused.requested) return std::nullopt;
   for (const std::optional<uint64_t>& left : {mappable_bytes(refused), refused.host_free_bytes})
     if (left && *left < refused.requested->least_bytes) return left;

@@ -136,9 +136,9 @@ ProgramEnds read_program_ends(const std::vector<std::string>& paths);
 Result<RefusedRequest> read_oom_dump(const std::string& folder);
 /// What its address space had left (ulimit -v); absent where it has no limit, or none is known.
 std::optional<uint64_t> mappable_bytes(const RefusedRequest& refused);
-/// The largest request of the host's memory that would not have been refused in its place; absent
-/// where what is known to have been left was enough, and of a device.
-std::optional<uint64_t> fitting_bytes(const RefusedRequest& refused);
+/// What was left of the host's memory just after it; absent where that is not known or would have
+/// been enough, and of a device.
+std::optional<uint64_t> left_bytes(const RefusedRequest& refused);
 /// The limit that the process had set itself; absent where none is known.
 std::optional<ReserveLimit> reserve_limit(const RefusedRequest& refused);
 /// One uncaught.PID.START.json, as a recorded process writes it.

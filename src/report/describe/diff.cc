@@ -6,6 +6,7 @@
 
 #include "base/size.h"
 #include "report/describe/describe_diff.h"
+#include "report/describe/end_words.h"
 #include "report/describe/facts.h"
 #include "report/describe/sections.h"
 #include "report/words.h"
@@ -98,6 +99,7 @@ class DiffDescription {
   Section answer() const {
     Section out;
     out.add(Sentence{diff_sentence(diff_), Tone::kHeadline});
+    for (const DiffSide* side : {&diff_.a, &diff_.b}) add_ends(*side, &out);
     Table table = changes("line");
     for (size_t i = 0; i < std::min(kAnswerRows, diff_.by_line.size()); ++i) {
       const DiffRow& row = diff_.by_line[i];
@@ -110,6 +112,15 @@ class DiffDescription {
     for (const std::string& text : diff_caveats(diff_))
       out.add(Sentence{text, Tone::kWarning, "Note"});
     return out;
+  }
+
+  /// Before all figures: those of a run that failed are of a part of it.
+  void add_ends(const DiffSide& side, Section* out) const {
+    if (side.analysis->ends.failure.empty() || side.moment) return;
+    const char* name = &side == &diff_.a ? "A" : "B";
+    for (Sentence& said :
+         end_sentences(side.analysis->ends, side.analysis, options_.working_folder))
+      out->add(Sentence{std::move(said.text), said.tone, name});
   }
 
   static std::string side_text(const DiffSide& side) {

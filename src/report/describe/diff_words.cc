@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <map>
+
 #include "base/size.h"
 #include "report/describe/facts.h"
 #include "report/diff_report.h"
@@ -44,6 +46,52 @@ std::string steps_sentence(const Diff& diff, uint64_t a, uint64_t b) {
                      format_bytes(b), device_text(diff));
 }
 
+/// ", until B failed"
+std::string until_text(const Diff& diff) {
+  const bool a = !diff.a.analysis->ends.failure.empty(), b = !diff.b.analysis->ends.failure.empty();
+  if (!a && !b) return "";
+  return fmt::format(", until {} failed", a && b ? "both" : a ? "A" : "B");
+}
+
+struct PeaksOfMemory {
+  uint64_t bytes = 0;
+  size_t processes = 0;
+  bool operator==(const PeaksOfMemory&) const = default;
+  std::string text() const {
+    return processes == 1 ? format_bytes(bytes)
+                          : fmt::format("{} in the peaks of {} processes", format_bytes(bytes), processes);
+  }
+};
+
+/// By name, without the memory that is compared and what is no tensors'.
+std::map<std::string, PeaksOfMemory> other_memories(const DiffSide& side) {
+  std::map<std::string, PeaksOfMemory> out;
+  for (const DeviceAnalysis& device : side.analysis->devices) {
+    const Device& memory = device_at(*side.tables, device.device);
+    const bool is_compared = side.device != nullptr && side.device->device == device.device;
+    if (is_compared || is_host_blocks(memory) || memory.layer == Layer::kDriver) continue;
+    const std::string name = device_name(memory);
+    const bool is_same = side.device && device_name(memory_of(side)) == name;
+    PeaksOfMemory& sum = out[is_same ? name + " of other processes" : name];
+    sum.bytes += device.figures.peak_bytes, ++sum.processes;
+  }
+  return out;
+}
+
+/// "Not compared: shared memory, 3.00 MiB (A) and 9.00 MiB (B)."
+void add_not_compared(const Diff& diff, std::vector<std::string>* out) {
+  if (diff.a.analysis == diff.b.analysis) return;
+  auto a = other_memories(diff.a), b = other_memories(diff.b);
+  for (const auto& [name, unused] : b) a.try_emplace(name);
+  for (const auto& [name, of_a] : a) {
+    const PeaksOfMemory of_b = b[name];
+    if (of_a == of_b) continue;
+    out->push_back(fmt::format("Not compared: {}, {} (A) and {} (B).", name,
+                               of_a.processes == 0 ? "nothing" : of_a.text(),
+                               of_b.processes == 0 ? "nothing" : of_b.text()));
+  }
+}
+
 /// "Within step 3 (A) memory went up to 1 MiB, within step 5 (B) to 2 MiB."
 std::string step_peaks_sentence(const Diff& diff) {
   std::string text;
@@ -80,13 +128,14 @@ std::string diff_sentence(const Diff& diff) {
   }
   if (diff.a.moment && diff.b.moment) return steps_sentence(diff, a, b);
   if (a == b) {
-    return fmt::format("A and B have the same peak: {} on {}", format_bytes(a), device_text(diff));
+    return fmt::format("A and B have the same peak: {} on {}{}", format_bytes(a),
+                       device_text(diff), until_text(diff));
   }
   std::string share = change_percent(a, b);
   if (share.starts_with('+') || share.starts_with('-')) share.erase(0, 1);
-  return fmt::format("B's peak is {} ({}) {}: {} -> {} on {}", format_bytes(a < b ? b - a : a - b),
-                     share, a < b ? "higher" : "lower", format_bytes(a), format_bytes(b),
-                     device_text(diff));
+  return fmt::format("B's peak is {} ({}) {}: {} -> {} on {}{}",
+                     format_bytes(a < b ? b - a : a - b), share, a < b ? "higher" : "lower",
+                     format_bytes(a), format_bytes(b), device_text(diff), until_text(diff));
 }
 
 std::string diff_end_sentence(const Diff& diff) {
@@ -97,9 +146,12 @@ std::string diff_end_sentence(const Diff& diff) {
            fmt::format("Lines: {} grew, {} shrank, {} appeared, {} vanished.", format_count(n.grew),
                        format_count(n.shrank), format_count(n.appeared), format_count(n.vanished));
   }
-  return fmt::format("At the end {}: {} -> {}. Lines: {} grew, {} shrank, {} appeared, {} vanished.",
-                     change_text(a, b), format_bytes(a), format_bytes(b), format_count(n.grew),
-                     format_count(n.shrank), format_count(n.appeared), format_count(n.vanished));
+  const std::string end =
+      a == b ? fmt::format("At the end both have {}.", format_bytes(a))
+             : fmt::format("At the end {}: {} -> {}.", change_text(a, b), format_bytes(a), format_bytes(b));
+  return fmt::format("{} Lines: {} grew, {} shrank, {} appeared, {} vanished.", end,
+                     format_count(n.grew), format_count(n.shrank), format_count(n.appeared),
+                     format_count(n.vanished));
 }
 
 std::vector<std::string> diff_caveats(const Diff& diff) {
@@ -128,6 +180,7 @@ std::vector<std::string> diff_caveats(const Diff& diff) {
       out.push_back("The devices are of different kinds.");
     }
   }
+  add_not_compared(diff, &out);
   for (const DiffSide* side : {&diff.a, &diff.b}) {
     if (side == &diff.b && diff.b.analysis == diff.a.analysis) break;  // one run, two moments
     const char* name = side == &diff.a ? "A" : "B";

@@ -66,25 +66,22 @@ std::string what_was_usual(const RefusedRequest& refused) {
                      format_bytes(largest));
 }
 
-/// " A request of at most 154 MiB would have fitted: …", of the host's memory; empty where what
-/// there was would have been enough, or is not known.
+/// " 154 MiB were left just after: …", of the host's memory; empty where that would have been enough,
+/// or is not known. What malloc itself mapped as it failed (an arena of 64 MiB) counts as mapped.
 std::string what_fitted(const RefusedRequest& refused) {
   if (refused.device != "cpu" || !refused.requested) return "";
   const auto &limit = refused.address_space_limit_bytes, &mapped = refused.address_space_bytes;
-  const std::optional<uint64_t> left = mappable_bytes(refused), fitting = fitting_bytes(refused);
+  const std::optional<uint64_t> mappable = mappable_bytes(refused), left = left_bytes(refused);
   constexpr uint64_t kNear = 4;  // times what was asked for
-  if (fitting && fitting == left)
+  if (left && left == mappable)
     return fmt::format(
-        " A request of at most {} would have fitted: the process had mapped {} of {} (ulimit -v).",
-        format_bytes(*fitting), format_bytes(*mapped), format_bytes(*limit));
+        " {} were left just after: the process had mapped {} of {} (ulimit -v).",
+        format_bytes(*left), format_bytes(*mapped), format_bytes(*limit));
   // The failed call's memory is released by then.
-  if (left && *left < kNear * refused.requested->least_bytes)
+  if (mappable && *mappable < kNear * refused.requested->least_bytes)
     return fmt::format(" The process may map {} (ulimit -v); {} were mapped just after.",
                        format_bytes(*limit), format_bytes(*mapped));
-  if (fitting)
-    return fmt::format(
-        " A request of at most {} would have fitted: the host had no more free memory.",
-        format_bytes(*fitting));
+  if (left) return fmt::format(" {} were free on the host just after.", format_bytes(*left));
   return "";
 }
 

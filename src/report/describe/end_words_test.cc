@@ -19,13 +19,13 @@ std::vector<std::string> texts_of(const ProgramEnds& ends) {
   return out;
 }
 
-TEST(EndWords, WhatWasLeftOfTheAddressSpaceWouldHaveFitted) {
+TEST(EndWords, WhatWasLeftOfTheAddressSpaceIsTold) {
   RefusedRequest one = refused_on_cpu(256 * kMiB);
   one.address_space_limit_bytes = 3072 * kMiB;
   one.address_space_bytes = 2972 * kMiB;
   EXPECT_EQ(refusal_sentence(one, nullptr, ""),
-            "Out of memory: 256 MiB were refused, with 10.0 MiB live on cpu just after it. A request of "
-            "at most 100 MiB would have fitted: the process had mapped 2.90 GiB of 3.00 GiB (ulimit -v).");
+            "Out of memory: 256 MiB were refused, with 10.0 MiB live on cpu just after it. 100 MiB "
+            "were left just after: the process had mapped 2.90 GiB of 3.00 GiB (ulimit -v).");
 }
 
 TEST(EndWords, ARequestOfFourTimesTheLargestOfItsLineIsUnusual) {
@@ -78,12 +78,12 @@ TEST(EndWords, ALimitThatIsNearIsToldAndOneThatIsFarIsNot) {
             "Out of memory: 256 MiB were refused, with 10.0 MiB live on cpu just after it.");
 }
 
-TEST(EndWords, WhatTheHostHadFreeWouldHaveFitted) {
+TEST(EndWords, WhatTheHostHadFreeIsTold) {
   RefusedRequest one = refused_on_cpu(256 * kMiB);
   one.host_free_bytes = 64 * kMiB;
   EXPECT_EQ(refusal_sentence(one, nullptr, ""),
-            "Out of memory: 256 MiB were refused, with 10.0 MiB live on cpu just after it. A request of "
-            "at most 64.0 MiB would have fitted: the host had no more free memory.");
+            "Out of memory: 256 MiB were refused, with 10.0 MiB live on cpu just after it. 64.0 "
+            "MiB were free on the host just after.");
 }
 
 TEST(EndWords, WhatWasLiveIsThatOfTheEventElseOfTheMessageElseOfLater) {
