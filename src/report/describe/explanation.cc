@@ -146,6 +146,7 @@ class Paragraph {
     for (const CategoryHolder& holder : holders) {
       if (!is_of_batch(holder, tables_)) continue;
       (holder.category == Category::kActivation ? activations_ : others_of_batch_) += holder.bytes;
+      checkpoints_ |= attribution_of(tables_, holder.stack).is_recomputed;
     }
   }
 
@@ -221,6 +222,8 @@ class Paragraph {
     say(fmt::format("{} allocated most: {}{}.", name, share(bytes), module_));
   }
 
+  const char* or_checkpointing() const { return checkpoints_ ? "" : " or checkpointing"; }
+
   /// What goes with a step is what the size of a batch decides.
   void write_next() {
     const PeakWork& work = device_.categories.peak;
@@ -229,9 +232,9 @@ class Paragraph {
     const uint64_t of_batch = activations_ + others_of_batch_;
     if (const Finding* worst = worst_finding()) {
       if (worst->kind == "out_of_memory" && !worst->is_fix_simulated && of_batch >= peak_ / 2) {
-        return say(fmt::format("Next: a smaller batch or checkpointing; {} are activations, inputs "
+        return say(fmt::format("Next: a smaller batch{}; {} are activations, inputs "
                                "and temporaries, and {}.",
-                               share(figure("batch_bytes", of_batch)), printable(worst->fix)));
+                               or_checkpointing(), share(figure("batch_bytes", of_batch)), printable(worst->fix)));
       }
       return say((worst->kind == "leak" ? "Next: stop the leak: " : "Next: ") +
                  printable(worst->fix) + '.');
@@ -245,7 +248,7 @@ class Paragraph {
     if (knows_step && say_what_outlived_the_step(freed)) return;
     if (knows_step && is_of_the_batch && freed >= peak_ / kLeastShare) {
       return say(fmt::format("Next: a smaller batch{}; {} were freed before step {} ended{}.",
-                             activations_ >= others_of_batch_ ? " or checkpointing" : "",
+                             activations_ >= others_of_batch_ ? or_checkpointing() : "",
                              share(freed), work.step, level_));
     }
     if (knows_step && !is_in_optimizer && say_what_went_with_the_step(freed))
@@ -256,9 +259,8 @@ class Paragraph {
                                    : refused[0].requested->least_bytes;
     // More than all that was live: no smaller batch makes room for it.
     if (!refused.empty() && requested <= peak_ && of_batch >= peak_ / 2 && of_batch != 0) {
-      return say(fmt::format("Next: a smaller batch or checkpointing; {} are activations, inputs "
-                             "and temporaries.",
-                             share(figure("batch_bytes", of_batch))));
+      return say(fmt::format("Next: a smaller batch{}; {} are activations, inputs and temporaries.",
+                             or_checkpointing(), share(figure("batch_bytes", of_batch))));
     }
     if (requested != 0 && say_who_held_half(requested)) return;
     if (requested != 0) {
@@ -344,6 +346,7 @@ class Paragraph {
   const uint64_t peak_;
   bool has_categories_ = false;
   uint64_t activations_ = 0, others_of_batch_ = 0;  ///< at the peak
+  bool checkpoints_ = false;  ///< the program does so already
   std::string level_;   ///< that between steps: the end of a sentence
   std::string module_;  ///< the one that held most: the end of a sentence
   PeakExplanation out_;
