@@ -11,9 +11,9 @@
 
 namespace gpumemprof {
 
-/// Batches are exchanged for old ones and passed on, with the facts about blocks given within them, so everything
-/// arrives in a Keeper's order. A query waits until the Keeper has caught up. For one thread, the
-/// analysis'.
+/// Batches are exchanged for old ones and passed on, with the facts about blocks given within them,
+/// so everything arrives in a Keeper's order. A query waits until the Keeper has caught up. For one
+/// thread, the analysis'.
 class KeeperThread final : public BlockKeeper {
  public:
   KeeperThread() : worker_([this] { run(); }) {}

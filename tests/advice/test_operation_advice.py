@@ -112,3 +112,67 @@ def test_where_what_was_left_held_no_part_of_the_refused_request_none_is_suggest
     assert 60_000**2 * 4 // 16 >= left
     assert [one for one in said["advice"] if one["kind"] == "smaller_batch"] == []
     assert said["unknown"]["smaller_batch"] == "what was left would not have held a sixteenth of the refused request"
+
+
+BLOCKS = """
+import torch
+from torch import nn
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.widen, self.narrow = nn.Linear(128, 512), nn.Linear(512, 128)
+    def forward(self, x):
+        return x + self.narrow(torch.tanh(self.widen(x)))
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(Block() for _ in range(8))
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+net = Net()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(3):
+    net(torch.randn(2048, 128)).mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
+
+def test_blocks_whose_own_code_keeps_activations_can_be_checkpointed(tmp_path):
+    program = tmp_path / "blocks.py"
+    program.write_text(BLOCKS)
+    folder = harness.record(tmp_path / "r", [harness.PYTHON, program], ["-q"]).ok().folder
+    said = json.loads(harness.execute([harness.COMMAND, "advise", folder, "--format", "json"]).ok().stdout)
+    (advice,) = [one for one in said["advice"] if one["kind"] == "checkpointing"]
+    wide, narrow = 2048 * 512 * 4, 2048 * 128 * 4  # of a block: tanh's result, and its output but for the last one
+    kept = 8 * wide + 7 * narrow
+    assert advice["evidence"] == {"activation_bytes": kept, "blocks": 8}
+    assert advice["bytes"] == kept - (8 * narrow + wide)  # each keeps its input, and one block all
+
+
+OUTPUTS = """
+import torch
+from torch import nn
+net = nn.Sequential(nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 16))
+optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+history = []
+for _ in range(30):
+    out = net(torch.randn(512, 512))
+    optimizer.zero_grad()
+    out.square().mean().backward()
+    optimizer.step()
+    history.append(out)
+"""
+
+
+def test_a_graph_that_a_leak_keeps_is_told_as_the_leak_alone(tmp_path):
+    program = tmp_path / "outputs.py"
+    program.write_text(OUTPUTS)
+    folder = harness.record(tmp_path / "r", [harness.PYTHON, program], ["-q"]).ok().folder
+    said = json.loads(harness.execute([harness.COMMAND, "advise", folder, "--format", "json"]).ok().stdout)
+    assert [(one["kind"], one["evidence"]["kept_bytes"] % (512 * 16 * 4)) for one in said["advice"]] == [("activations_kept", 0)]

@@ -124,3 +124,36 @@ def test_the_pair_of_snapshots_grew_by_attention_and_the_mlp():
     first = "\n".join(text.splitlines()[:5])
     assert "scaled_dot_product_attention" in first and "softmax" in first
     assert re.search(r"\+\d.* from .*model.py:399 forward", text), "the MLP's line, behind the Linear that all use"
+
+
+FILLS = """
+import resource, torch
+kept = [torch.empty(1 << 20)]
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (100 << 20),) * 2)
+while True:
+    kept.append(torch.zeros(16 << 20))
+"""
+BESIDE = """
+import subprocess, sys, torch
+kept = torch.empty(8 << 20, dtype=torch.uint8)
+if len(sys.argv) > 1:
+    subprocess.run([sys.executable, "-c", "import torch; kept = torch.empty(3 << 20, dtype=torch.uint8)"], check=True)
+"""
+
+
+def test_a_run_that_failed_is_told_before_its_figures(tmp_path):
+    a = harness.record(tmp_path / "a", [harness.PYTHON, "-c", BESIDE], ["-q"]).ok().folder
+    b = harness.record(tmp_path / "b", [harness.PYTHON, "-c", FILLS], ["-q"]).folder
+    lines = harness.execute([harness.COMMAND, "diff", a, b]).ok().stdout.decode().splitlines()
+    assert lines[0].endswith(", until B failed") and lines[1].startswith("B: Out of memory: 64.0 MiB were refused at <string>:7 <module>")
+    assert "until A failed" in harness.execute([harness.COMMAND, "diff", b, a]).ok().stdout.decode().splitlines()[0]
+
+
+def test_memories_that_are_not_compared_are_named_where_they_differ(tmp_path):
+    a = harness.record(tmp_path / "a", [harness.PYTHON, "-c", BESIDE], ["-q"]).ok().folder
+    b = harness.record(tmp_path / "b", [harness.PYTHON, "-c", BESIDE, "child"], ["-q"]).ok().folder
+    told = harness.execute([harness.COMMAND, "diff", a, b]).ok().stdout.decode()
+    assert told.startswith("A and B have the same peak: 8.00 MiB on cpu\nAt the end ")
+    assert "Note: Not compared: cpu of other processes, nothing (A) and 3.00 MiB (B).\n" in told
+    assert "Not compared" not in harness.execute([harness.COMMAND, "diff", a, a]).ok().stdout.decode()

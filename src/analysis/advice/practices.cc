@@ -1,6 +1,7 @@
 #include "analysis/advice/practices.h"
 
 #include <algorithm>
+#include <set>
 #include <string_view>
 #include <tuple>
 
@@ -59,7 +60,8 @@ void add_unknown(const Analysis& analysis, AdviceReport* report) {
 }
 
 /// A graph that is kept because a leak keeps its outputs is that leak.
-void leave_graphs_to_leaks(const DeviceAnalysis& device, std::vector<PracticeCandidate>* candidates) {
+void leave_graphs_to_leaks(const DeviceAnalysis& device,
+                           std::vector<PracticeCandidate>* candidates) {
   std::set<uint32_t> of_leaks;
   for (const PracticeCandidate& one : *candidates) {
     for (const auto& [stack, group] : one.change.group_of)

@@ -205,10 +205,10 @@ void find_batch(const PracticeEvidence& evidence, const DeviceAnalysis& device,
     candidate.advice.cost = "two passes per update; batch normalization sees half a batch";
   } else {
     const std::string count = std::to_string(parts->count);
-    candidate.advice.fix = "Use at most 1/" + count + " of the batch and call optimizer.step() after " +
-                           count + " backward passes, with the loss divided by " + count + ": " +
-                           format_bytes(parts->left_bytes) + " were left for the refused " +
-                           format_bytes(parts->refused_bytes);
+    candidate.advice.fix = "Use at most 1/" + count + " of the batch and call optimizer.step() " +
+                           "after " + count + " backward passes, with the loss divided by " +
+                           count + ": " + format_bytes(parts->left_bytes) +
+                           " were left for the refused " + format_bytes(parts->refused_bytes);
     candidate.advice.cost = count + " passes per update; batch normalization sees 1/" + count +
                             " of a batch";
   }

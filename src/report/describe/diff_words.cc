@@ -58,8 +58,8 @@ struct PeaksOfMemory {
   size_t processes = 0;
   bool operator==(const PeaksOfMemory&) const = default;
   std::string text() const {
-    return processes == 1 ? format_bytes(bytes)
-                          : fmt::format("{} in the peaks of {} processes", format_bytes(bytes), processes);
+    const std::string sum = format_bytes(bytes);
+    return processes == 1 ? sum : fmt::format("{} in the peaks of {} processes", sum, processes);
   }
 };
 
@@ -146,9 +146,9 @@ std::string diff_end_sentence(const Diff& diff) {
            fmt::format("Lines: {} grew, {} shrank, {} appeared, {} vanished.", format_count(n.grew),
                        format_count(n.shrank), format_count(n.appeared), format_count(n.vanished));
   }
-  const std::string end =
-      a == b ? fmt::format("At the end both have {}.", format_bytes(a))
-             : fmt::format("At the end {}: {} -> {}.", change_text(a, b), format_bytes(a), format_bytes(b));
+  const std::string end = a == b ? fmt::format("At the end both have {}.", format_bytes(a))
+                                 : fmt::format("At the end {}: {} -> {}.", change_text(a, b),
+                                               format_bytes(a), format_bytes(b));
   return fmt::format("{} Lines: {} grew, {} shrank, {} appeared, {} vanished.", end,
                      format_count(n.grew), format_count(n.shrank), format_count(n.appeared),
                      format_count(n.vanished));

@@ -56,7 +56,8 @@ std::string others_killed(const ProgramEnd& run) {
                      run.kills_are_of_cgroup ? "of its cgroup" : "on this machine");
 }
 
-/// " The largest request that was served at that line was 4.00 MiB.", where the refused one was unusual.
+/// " The largest request that was served at that line was 4.00 MiB.", where the refused one was
+/// unusual.
 std::string what_was_usual(const RefusedRequest& refused) {
   constexpr uint64_t kUnusual = 4;  // times
   if (!refused.told || refused.told->largest_served_bytes == 0) return "";
@@ -66,17 +67,16 @@ std::string what_was_usual(const RefusedRequest& refused) {
                      format_bytes(largest));
 }
 
-/// " 154 MiB were left just after: …", of the host's memory; empty where that would have been enough,
-/// or is not known. What malloc itself mapped as it failed (an arena of 64 MiB) counts as mapped.
-std::string what_fitted(const RefusedRequest& refused) {
+/// " 154 MiB were left just after: …", of the host's memory; empty where that would have been
+/// enough, or is not known. What malloc mapped as it failed (an arena of 64 MiB) counts as mapped.
+std::string what_was_left(const RefusedRequest& refused) {
   if (refused.device != "cpu" || !refused.requested) return "";
   const auto &limit = refused.address_space_limit_bytes, &mapped = refused.address_space_bytes;
   const std::optional<uint64_t> mappable = mappable_bytes(refused), left = left_bytes(refused);
   constexpr uint64_t kNear = 4;  // times what was asked for
   if (left && left == mappable)
-    return fmt::format(
-        " {} were left just after: the process had mapped {} of {} (ulimit -v).",
-        format_bytes(*left), format_bytes(*mapped), format_bytes(*limit));
+    return fmt::format(" {} were left just after: the process had mapped {} of {} (ulimit -v).",
+                       format_bytes(*left), format_bytes(*mapped), format_bytes(*limit));
   // The failed call's memory is released by then.
   if (mappable && *mappable < kNear * refused.requested->least_bytes)
     return fmt::format(" The process may map {} (ulimit -v); {} were mapped just after.",
@@ -160,7 +160,7 @@ std::string refusal_sentence(const RefusedRequest& refused, const OomExplanation
   } else if (!refused.device.empty()) {
     text += " on " + printable(refused.device);
   }
-  text += '.' + what_was_usual(refused) + what_fitted(refused);
+  text += '.' + what_was_usual(refused) + what_was_left(refused);
   return text + (explained ? ' ' + why_refused(*explained) : why_by_message(refused));
 }
 

@@ -234,7 +234,8 @@ class Paragraph {
       if (worst->kind == "out_of_memory" && !worst->is_fix_simulated && of_batch >= peak_ / 2) {
         return say(fmt::format("Next: a smaller batch{}; {} are activations, inputs "
                                "and temporaries, and {}.",
-                               or_checkpointing(), share(figure("batch_bytes", of_batch)), printable(worst->fix)));
+                               or_checkpointing(), share(figure("batch_bytes", of_batch)),
+                               printable(worst->fix)));
       }
       return say((worst->kind == "leak" ? "Next: stop the leak: " : "Next: ") +
                  printable(worst->fix) + '.');
