@@ -94,7 +94,8 @@ struct Refusal {
   uint32_t stack;
   uint64_t number;      ///< of the device's refusals, from 0
   uint64_t live_bytes;  ///< on the device then
-  uint64_t largest_served_bytes = 0;  ///< at the same stack; 0: few, or not known
+  /// At the same stack: how many requests were served, and the largest; 0: none, or not known.
+  uint64_t served_count = 0, largest_served_bytes = 0;
 };
 inline constexpr size_t kMostRefusals = 1000;  ///< of a device: the first ones and the last are kept
 

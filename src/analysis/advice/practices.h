@@ -47,7 +47,7 @@ void find_data_practices(const PracticeEvidence& evidence,
                          std::vector<PracticeCandidate>* candidates);
 
 /// Into how many parts a batch is split after a request was refused: so many that what was left
-/// holds one of them, if the request grows with the batch.
+/// holds one of them, or that as much was served before, if the request grows with the batch.
 struct BatchParts {
   uint64_t count = 2;
   uint64_t left_bytes = 0, refused_bytes = 0;  ///< where two were not enough

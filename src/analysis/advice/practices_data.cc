@@ -228,8 +228,9 @@ std::optional<BatchParts> batch_parts(const ProgramEnds& ends) {
     const auto left = left_bytes(refused);
     if (!left) continue;
     const uint64_t wanted = refused.requested->most_bytes;
-    if (*left == 0 || wanted / kMostBatchParts >= *left) return std::nullopt;
-    const uint64_t count = (wanted + *left - 1) / *left;
+    const uint64_t fits = std::max(*left, refused.told ? refused.told->largest_served_bytes : 0);
+    if (fits == 0 || wanted / kMostBatchParts >= fits) return std::nullopt;
+    const uint64_t count = (wanted + fits - 1) / fits;
     if (count > parts.count) parts = {count, *left, wanted};
   }
   return parts;

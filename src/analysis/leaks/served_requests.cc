@@ -6,19 +6,19 @@ namespace gpumemprof {
 
 void add_served_requests(const std::vector<ProcessHistory>& histories,
                          std::vector<DeviceAnalysis>* devices) {
-  constexpr uint64_t kFew = 4;  // below: what one operation asks for beside its result
   for (DeviceAnalysis& device : *devices) {
     if (device.refusals.empty()) continue;
-    absl::flat_hash_map<uint32_t, uint64_t> largest;  // by stack
+    absl::flat_hash_map<uint32_t, const SiteHistory*> by_stack;
     for (const ProcessHistory& history : histories) {
       for (const SiteHistory& site : history.sites) {
-        if (site.device == device.device && site.stack != 0 && site.alloc_count >= kFew)
-          largest[site.stack] = site.largest_bytes;
+        if (site.device == device.device && site.stack != 0) by_stack[site.stack] = &site;
       }
     }
     for (Refusal& refusal : device.refusals) {
-      const auto known = largest.find(refusal.stack);
-      if (known != largest.end()) refusal.largest_served_bytes = known->second;
+      const auto known = by_stack.find(refusal.stack);
+      if (known == by_stack.end()) continue;
+      refusal.served_count = known->second->alloc_count;
+      refusal.largest_served_bytes = known->second->largest_bytes;
     }
   }
 }

@@ -8,8 +8,7 @@
 
 namespace gpumemprof {
 
-/// Sets Refusal::largest_served_bytes of all refusals, where their stack was served a few requests.
-/// Time O(stacks + refusals), and nothing where nothing was refused.
+/// Sets what all refusals have of the requests that were served at their stacks. Time O(stacks + refusals), and nothing where nothing was refused.
 void add_served_requests(const std::vector<ProcessHistory>& histories,
                          std::vector<DeviceAnalysis>* devices);
 

@@ -48,7 +48,7 @@ struct RefusedRequest {
     uint16_t device = 0;
     uint64_t number = 0;
     uint64_t size_bytes = 0, live_bytes = 0;  ///< what was refused, and live as it was
-    uint64_t largest_served_bytes = 0;        ///< as Refusal has it
+    uint64_t served_count = 0, largest_served_bytes = 0;  ///< as Refusal has them
   };
   std::optional<Told> told;
   std::optional<uint32_t> rank;  ///< of the process, if it recorded

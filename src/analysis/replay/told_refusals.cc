@@ -38,7 +38,7 @@ void find_told_refusals(const Analysis& analysis, const Tables& tables, ProgramE
       const auto found = std::ranges::find_if(latest, is_told);
       if (found == latest.end()) continue;
       refused->told = {device.device, found->number, found->size_bytes, found->live_bytes,
-                       found->largest_served_bytes};
+                       found->served_count, found->largest_served_bytes};
       if (is_of(*refused, tables.devices[device.device], tables.processes)) continue;
       refused->raised_again_from = tables.processes[tables.devices[device.device].process].pid;
       refused->stack = stack_lines(tables, found->stack);
@@ -74,7 +74,7 @@ std::optional<RefusedRequest> caught_at_the_end(const ProgramEnds& ends, const T
         .process = {.pid = process.pid, .start_ticks = process.start_ticks, .host = process.host},
         .requested = exact_size(bytes),
         .told = RefusedRequest::Told{device.device, last.number, bytes, last.live_bytes,
-                                     last.largest_served_bytes},
+                                     last.served_count, last.largest_served_bytes},
         .rank = process.rank,
         .was_caught = true,
         .stack = stack_lines(tables, last.stack)};

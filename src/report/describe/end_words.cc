@@ -60,7 +60,8 @@ std::string others_killed(const ProgramEnd& run) {
 /// unusual.
 std::string what_was_usual(const RefusedRequest& refused) {
   constexpr uint64_t kUnusual = 4;  // times
-  if (!refused.told || refused.told->largest_served_bytes == 0) return "";
+  constexpr uint64_t kFew = 4;      // requests: below, what one operation needs beside its result
+  if (!refused.told || refused.told->served_count < kFew) return "";
   const uint64_t largest = refused.told->largest_served_bytes;
   if (refused.told->size_bytes / kUnusual < largest) return "";
   return fmt::format(" The largest request that was served at that line was {}.",

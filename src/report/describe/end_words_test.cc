@@ -30,11 +30,17 @@ TEST(EndWords, WhatWasLeftOfTheAddressSpaceIsTold) {
 
 TEST(EndWords, ARequestOfFourTimesTheLargestOfItsLineIsUnusual) {
   RefusedRequest one = refused_on_cpu(256 * kMiB);
-  one.told = {.size_bytes = 256 * kMiB, .live_bytes = 8 * kMiB, .largest_served_bytes = 64 * kMiB};
+  one.told = {.size_bytes = 256 * kMiB,
+              .live_bytes = 8 * kMiB,
+              .served_count = 4,
+              .largest_served_bytes = 64 * kMiB};
   EXPECT_EQ(refusal_sentence(one, nullptr, ""),
             "Out of memory: 256 MiB were refused, with 8.00 MiB live on cpu. The largest request "
             "that was served at that line was 64.0 MiB.");
-  one.told->largest_served_bytes += 1;
+  one.told->served_count = 3;
+  EXPECT_EQ(refusal_sentence(one, nullptr, ""),
+            "Out of memory: 256 MiB were refused, with 8.00 MiB live on cpu.");
+  one.told->served_count = 4, one.told->largest_served_bytes += 1;
   EXPECT_EQ(refusal_sentence(one, nullptr, ""),
             "Out of memory: 256 MiB were refused, with 8.00 MiB live on cpu.");
 }
