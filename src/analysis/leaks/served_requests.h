@@ -8,7 +8,8 @@
 
 namespace gpumemprof {
 
-/// Sets what all refusals have of the requests that were served at their stacks. Time O(stacks + refusals), and nothing where nothing was refused.
+/// Sets what all refusals have of the requests that were served at their stacks. Time O(stacks +
+/// refusals), and nothing where nothing was refused.
 void add_served_requests(const std::vector<ProcessHistory>& histories,
                          std::vector<DeviceAnalysis>* devices);
 
