@@ -95,7 +95,7 @@ def told_of_too_long(tmp_path, length):
     said = json.loads(harness.execute([harness.COMMAND, "advise", done.folder, "--format", "json"]).ok().stdout)
     (refused,) = harness.analysis(done.folder)["end"]["refused"]
     assert refused["requested_bytes"] == length**2 * 4 and refused["largest_served_bytes"] == 1024**2 * 4
-    assert "The largest request that was served at that line was 4.00 MiB." in done.stderr.decode()
+    assert "The largest request that was served with that stack was 4.00 MiB." in done.stderr.decode()
     return said, refused["address_space_limit_bytes"] - refused["address_space_bytes"]
 
 

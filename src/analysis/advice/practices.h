@@ -50,7 +50,7 @@ void find_data_practices(const PracticeEvidence& evidence,
 /// holds one of them, or that as much was served before, if the request grows with the batch.
 struct BatchParts {
   uint64_t count = 2;
-  uint64_t left_bytes = 0, refused_bytes = 0;  ///< where two were not enough
+  uint64_t fitting_bytes = 0, refused_bytes = 0;  ///< where two were not enough
 };
 inline constexpr uint64_t kMostBatchParts = 16;
 /// Of the request that needs most of them; absent where kMostBatchParts are not enough.

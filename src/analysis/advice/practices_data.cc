@@ -207,8 +207,8 @@ void find_batch(const PracticeEvidence& evidence, const DeviceAnalysis& device,
     const std::string count = std::to_string(parts->count);
     candidate.advice.fix = "Use at most 1/" + count + " of the batch and call optimizer.step() " +
                            "after " + count + " backward passes, with the loss divided by " +
-                           count + ": " + format_bytes(parts->left_bytes) +
-                           " were left for the refused " + format_bytes(parts->refused_bytes);
+                           count + ": " + format_bytes(parts->fitting_bytes) + " fit where " +
+                           format_bytes(parts->refused_bytes) + " were refused";
     candidate.advice.cost = count + " passes per update; batch normalization sees 1/" + count +
                             " of a batch";
   }
@@ -231,7 +231,7 @@ std::optional<BatchParts> batch_parts(const ProgramEnds& ends) {
     const uint64_t fits = std::max(*left, refused.told ? refused.told->largest_served_bytes : 0);
     if (fits == 0 || wanted / kMostBatchParts >= fits) return std::nullopt;
     const uint64_t count = (wanted + fits - 1) / fits;
-    if (count > parts.count) parts = {count, *left, wanted};
+    if (count > parts.count) parts = {count, fits, wanted};
   }
   return parts;
 }

@@ -56,7 +56,7 @@ std::string others_killed(const ProgramEnd& run) {
                      run.kills_are_of_cgroup ? "of its cgroup" : "on this machine");
 }
 
-/// " The largest request that was served at that line was 4.00 MiB.", where the refused one was
+/// " The largest request that was served with that stack was 4.00 MiB.", where the refused one was
 /// unusual.
 std::string what_was_usual(const RefusedRequest& refused) {
   constexpr uint64_t kUnusual = 4;  // times
@@ -64,7 +64,7 @@ std::string what_was_usual(const RefusedRequest& refused) {
   if (!refused.told || refused.told->served_count < kFew) return "";
   const uint64_t largest = refused.told->largest_served_bytes;
   if (refused.told->size_bytes / kUnusual < largest) return "";
-  return fmt::format(" The largest request that was served at that line was {}.",
+  return fmt::format(" The largest request that was served with that stack was {}.",
                      format_bytes(largest));
 }
 

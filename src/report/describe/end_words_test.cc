@@ -36,7 +36,7 @@ TEST(EndWords, ARequestOfFourTimesTheLargestOfItsLineIsUnusual) {
               .largest_served_bytes = 64 * kMiB};
   EXPECT_EQ(refusal_sentence(one, nullptr, ""),
             "Out of memory: 256 MiB were refused, with 8.00 MiB live on cpu. The largest request "
-            "that was served at that line was 64.0 MiB.");
+            "that was served with that stack was 64.0 MiB.");
   one.told->served_count = 3;
   EXPECT_EQ(refusal_sentence(one, nullptr, ""),
             "Out of memory: 256 MiB were refused, with 8.00 MiB live on cpu.");
