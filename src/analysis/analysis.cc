@@ -3,6 +3,7 @@
 #include <absl/container/flat_hash_map.h>
 
 #include <algorithm>
+#include <span>
 
 #include "analysis/categories/categories.h"
 #include "analysis/driver/driver_memories.h"
@@ -36,8 +37,26 @@ bool had_events(const DeviceFigures& figures) {
                      [](uint64_t n) { return n != 0; });
 }
 
+/// In the order of LiveState::holders_now().
+std::vector<Holder> with_last_frees(const std::vector<Holder>& now,
+                                    std::span<const LiveBlock> last_frees) {
+  if (last_frees.empty()) return now;
+  absl::flat_hash_map<uint32_t, Holder> sums;
+  for (const Holder& holder : now) sums[holder.stack] = holder;
+  for (const LiveBlock& block : last_frees) {
+    Holder& sum = sums.try_emplace(block.stack, Holder{block.stack, 0, 0}).first->second;
+    sum.bytes += block.size_bytes, ++sum.count;
+  }
+  std::vector<Holder> out;
+  for (const auto& [stack, sum] : sums) out.push_back(sum);
+  std::ranges::sort(out, [](const Holder& a, const Holder& b) {
+    return a.bytes != b.bytes ? a.bytes > b.bytes : a.stack < b.stack;
+  });
+  return out;
+}
+
 DeviceAnalysis take_device(const LiveState& state, uint16_t index, Gathered* gathered,
-                           uint64_t last_time_ns) {
+                           std::span<const LiveBlock> last_frees, uint64_t last_time_ns) {
   const DeviceState& figures = state.devices()[index];
   DeviceAnalysis device;
   device.device = index;
@@ -45,6 +64,7 @@ DeviceAnalysis take_device(const LiveState& state, uint16_t index, Gathered* gat
   device.own_peak_event = gathered->own_peak_event;
   device.holders_at_peak = state.holders_at_peak(index);
   device.holders_at_end = state.holders_now(index);
+  device.holders_before_exit = with_last_frees(device.holders_at_end, last_frees);
   device.totals = totals_of(figures);
   device.lifetimes = gathered->lifetimes;
   device.timeline = std::move(gathered->timeline);
@@ -73,6 +93,7 @@ void take_devices(const LiveState& state, Gatherer& gatherer, const Tables& tabl
     if (is_known && is_unseen_malloc(tables.devices[i])) continue;  // a note, told by caveats()
     if (!is_known || !is_driver_memory(tables.devices[i])) {
       analysis->devices.push_back(take_device(state, static_cast<uint16_t>(i), &gatherer.devices[i],
+                                              gatherer.last_frees(static_cast<uint16_t>(i)),
                                               analysis->last_time_ns));
     }
     if (i >= tables.devices.size() || tables.devices[i].process >= analysis->processes.size())
@@ -95,9 +116,10 @@ void take_sums(const HostSums& sums, const LiveState& state, Gatherer& gatherer,
   for (const DeviceAnalysis& device : analysis->devices) known.try_emplace(device.device, &device);
   for (const auto& [process, parts] : sums.parts()) {
     if (parts.size() < 2 || process >= state.devices().size()) continue;
-    DeviceAnalysis sum = take_device(state, static_cast<uint16_t>(process),
-                                     &gatherer.devices[process], analysis->last_time_ns);
-    sum.live_moments = moments.take_moments(static_cast<uint16_t>(process));
+    const auto index = static_cast<uint16_t>(process);
+    DeviceAnalysis sum = take_device(state, index, &gatherer.devices[process],
+                                     gatherer.last_frees(index), analysis->last_time_ns);
+    sum.live_moments = moments.take_moments(index);
     // Prefer a part whose sizes are rounded: the sum is rounded then, too.
     const auto rounds = [&](uint16_t part) { return !tables.devices[part].size_is_requested; };
     const auto rounding = std::find_if(parts.begin(), parts.end(), rounds);
@@ -205,7 +227,7 @@ Result<Analysis> analyze_source(EventSource& source, const AnalysisOptions& opti
   // Before the categories are final: what is kept has one name in both.
   if (find_leaks) {
     holders.finish(source.tables(), state);
-    const std::vector<ProcessHistory> histories = leaks.finish(state);
+    const std::vector<ProcessHistory> histories = leaks.finish(state, [&](uint16_t device) { return gatherer.last_frees(device); });
     add_served_requests(histories, &analysis.devices);
     add_leak_findings(histories, source.tables(),
                       {.capacity_bytes = options.capacity_bytes,
@@ -250,6 +272,12 @@ std::optional<uint64_t> peak_reserved_bytes(const DeviceAnalysis& device) {
   }
   if (device.figures.has_totals == 0) return std::nullopt;
   return device.figures.peak_reserved_bytes;
+}
+
+uint64_t bytes_before_exit(const DeviceAnalysis& device) {
+  uint64_t sum = 0;
+  for (const Holder& holder : device.holders_before_exit) sum += holder.bytes;
+  return sum;
 }
 
 uint64_t peak_allocated_bytes(const DeviceAnalysis& device) {

@@ -113,6 +113,9 @@ struct DeviceAnalysis {
   uint32_t threads = 0;                 ///< that allocated or freed, where most_held_bytes is known
   std::vector<Holder> holders_at_peak;  ///< all, largest first; they add up to figures.peak_bytes
   std::vector<Holder> holders_at_end;   ///< all, largest first; they add up to figures.live_bytes
+  /// All that was live right after the last allocation of its process, largest first: what a program
+  /// frees after that it frees as it takes itself down. Of a snapshot: as holders_at_end.
+  std::vector<Holder> holders_before_exit;
   std::vector<Holder> totals;  ///< allocated over the whole source; as holders, largest first
   std::vector<Temporary> temporaries;  ///< all, most often first
   uint64_t temporary_count = 0;
@@ -196,6 +199,8 @@ bool has_requested_sizes(const DeviceAnalysis& device, const Tables& tables);
 std::optional<uint64_t> peak_reserved_bytes(const DeviceAnalysis& device);
 /// The most that was allocated, as the allocator rounds it where that is known, else as asked for.
 uint64_t peak_allocated_bytes(const DeviceAnalysis& device);
+/// The sum of DeviceAnalysis::holders_before_exit.
+uint64_t bytes_before_exit(const DeviceAnalysis& device);
 
 /// Nothing is missing that the figures of the device could depend on. What every report goes by.
 bool is_exact(const Analysis& analysis, const DeviceAnalysis& device);

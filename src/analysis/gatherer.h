@@ -6,6 +6,7 @@
 
 #include <array>
 #include <bit>
+#include <span>
 #include <vector>
 
 #include "analysis/analysis.h"
@@ -13,6 +14,7 @@
 #include "analysis/driver/driver_memories.h"
 #include "analysis/leaks/leak_findings.h"
 #include "analysis/pass/held_bound.h"
+#include "analysis/pass/last_frees.h"
 #include "analysis/ranks/job_pass.h"
 #include "trace/live_state_apply.h"
 
@@ -70,6 +72,8 @@ class Gatherer : public LiveObserver {
     }
     if (!has_steps_ && !batch.step.empty()) begin_steps();
     has_categories_ = categories_ != nullptr && categories_->is_active();
+    while (tables_ && process_of_.size() < tables_->devices.size())
+      process_of_.push_back(tables_->devices[process_of_.size()].process);
   }
 
   void on_soon(uint16_t index, uint32_t stack) {
@@ -79,6 +83,7 @@ class Gatherer : public LiveObserver {
   void on_alloc(size_t i, uint16_t index, const DeviceState& state) {
     Gathered& device = devices[index];
     const uint64_t size = batch_->size_bytes[i];
+    last_frees_.on_alloc(process_of(index));
     device.held.add(batch_->thread[i], size, 0, state.live_bytes, state.peak_bytes);
     if (finds_leaks_in(index)) {
       look_at_holders(i);
@@ -102,6 +107,7 @@ class Gatherer : public LiveObserver {
   void on_free(size_t i, uint16_t index, const DeviceState& state, const LiveBlock& block) {
     devices[index].held.add(batch_->thread[i], 0, block.size_bytes, state.live_bytes,
                             state.peak_bytes);
+    last_frees_.on_free(index, process_of(index), block);
     end_block(i, index, state, block);
     on_level(i, index, state);
   }
@@ -119,11 +125,19 @@ class Gatherer : public LiveObserver {
     on_level(i, index, state);
   }
 
+  /// Of a device, since the last allocation of its process.
+  std::span<const LiveBlock> last_frees(uint16_t index) const {
+    return last_frees_.of(index, process_of(index));
+  }
+
   std::vector<Gathered> devices;
 
  private:
   static constexpr uint64_t kUnset = UINT64_MAX;
 
+  uint32_t process_of(uint16_t index) const {
+    return index < process_of_.size() ? process_of_[index] : 0;
+  }
   static uint64_t event_count(const DeviceState& state) {
     uint64_t sum = 0;
     for (uint64_t n : state.actions) sum += n;
@@ -214,6 +228,8 @@ class Gatherer : public LiveObserver {
   HolderStacks* holders_ = nullptr;
   const Tables* tables_ = nullptr;
   JobPass* job_ = nullptr;  // null: there are no ranks
+  std::vector<uint32_t> process_of_;  // by device
+  LastFrees<LiveBlock> last_frees_;
   bool has_steps_ = false;  // the source has shown one
   const EventBatch* batch_ = nullptr;
   uint64_t start_ns_ = kUnset;

@@ -44,6 +44,14 @@ Loss without_named(const Loss& loss, const RunSummaryContext& context) {
   return rest;
 }
 
+/// Of a worker that ran out, the process that waited for it wrote the dump.
+std::string what_held(const ProgramEnds& ends) {
+  const RefusedRequest* one = ends.refused.size() == 1 ? &ends.refused.front() : nullptr;
+  if (one == nullptr || (one->raised_again_from == 0 && one->raised_again_in.empty()))
+    return "What held the memory";
+  return fmt::format("What process {} held, which waited for it,", one->process.pid);
+}
+
 }  // namespace
 
 std::string run_summary(const Analysis& analysis, const Tables& tables, const Loss& loss,
@@ -59,7 +67,8 @@ std::string run_summary(const Analysis& analysis, const Tables& tables, const Lo
     lines.push_back(std::move(line));
   lines.push_back(loss_sentence(without_named(loss, context)));
   if (!context.oom_bundle.empty()) {
-    lines.push_back("What held the memory is in " + printable(shell_word(context.oom_bundle)));
+    lines.push_back(what_held(analysis.ends) + " is in " +
+                    printable(shell_word(context.oom_bundle)));
   }
   std::vector<std::string> unseen;
   for (const std::string& text : context.not_recorded)

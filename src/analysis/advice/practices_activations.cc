@@ -138,7 +138,7 @@ void find_blocks(const PracticeEvidence& evidence, const DeviceAnalysis& device,
     candidate.advice.modules = name;
     candidate.advice.title = "the " + std::to_string(family.bytes.size()) + " layers " + name +
                              " keep " + format_bytes(family.total) + " of activations, " +
-                             format_bytes(most) + " each";
+                             (least == most ? "" : "up to ") + format_bytes(most) + " each";
     candidate.advice.fix =
         "Checkpoint them: CheckpointedModel(model), torch.utils.checkpoint, or gpumemprof.optimize "
         "for as few as needed";

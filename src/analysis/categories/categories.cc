@@ -156,6 +156,7 @@ void Categories::on_alloc(size_t i, uint16_t index, const DeviceState& state) {
     *place = static_cast<uint32_t>(device.blocks.size());
     device.blocks.push_back(block);
   }
+  last_frees_.on_alloc(device.process);  // a block whose free was missed is none of the last frees
   if (state.peak_event == block.event && state.peak_epoch != device.peak.epoch) {
     device.peak = {state.peak_epoch, all.next_step, 0, stack, all.steps};
   }
@@ -255,6 +256,8 @@ void Categories::end_life(OfDevice& device, const CopyLinks::Block& place, const
   const Verdict verdict = verdict_of(attributions_.of(block.stack), life);
   // Live at the peak: it had begun by then. A free is never the peak.
   const PartEnd end = part_end(device, block.event <= state.peak_event, state.peak_epoch);
+  last_frees_.on_free(place.device, device.process,
+                      {known(block, verdict, device.process), block.stack, block.size_bytes});
   // What a program keeps to its last allocation is freed before its leaks have a name.
   if (verdict.category == Category::kUnknown) {
     device.freed_since_alloc.push_back({block, verdict, end});
@@ -343,7 +346,13 @@ DeviceCategories Categories::finish(uint16_t index, const DeviceState& state) {
   OfDevice& device = devices_[index];
   const uint64_t end = last_ns_ - start_ns_;
   take_freed(index, state.peak_epoch);
-  HolderSums at_end;
+  HolderSums at_end, before_exit;
+  for (const FreedBlock& block : last_frees_.of(index, device.process)) {
+    const bool is_cache =
+        block.is.category() == Category::kUnknown && told_caches_.contains(block.stack);
+    before_exit.add(is_cache ? KnownAs::told({Category::kKvCache}, 0) : block.is, block.stack,
+             block.size_bytes);
+  }
   device.index.for_each([&](uint64_t, uint32_t number) {
     const Block& block = device.blocks[number];
     const KnownAs is = known_now(index, number);
@@ -352,13 +361,13 @@ DeviceCategories Categories::finish(uint16_t index, const DeviceState& state) {
                              block.time_ns - std::min(start_ns_, block.time_ns));
     device.at_moments.add_open(category, block.size_bytes, block.moment);
     keep(index, block, is, BlockKeeper::kToItsEnd);
-    at_end.add(is, block.stack, block.size_bytes);
+    for (HolderSums* sums : {&at_end, &before_exit}) sums->add(is, block.stack, block.size_bytes);
     add_to_moments(device, block, is, device.moments.size());
     if (block.event <= state.peak_event)
       device.at_peak.add(is, block.stack, block.size_bytes, state.peak_epoch);
   });
   out.at_peak = device.at_peak.holders(state.peak_epoch);
-  out.at_end = at_end.holders();
+  out.at_end = at_end.holders(), out.before_exit = before_exit.holders();
   out.is_known = sum_of_bytes(out.at_peak) == state.peak_bytes;
   out.has_names = process(device.process).has_names;
   if (out.is_known && device.peak.epoch == state.peak_epoch) {

@@ -18,6 +18,7 @@
 #include "analysis/categories/block_keeper.h"
 #include "analysis/categories/category_ledger.h"
 #include "analysis/categories/copy_links.h"
+#include "analysis/pass/last_frees.h"
 #include "trace/address_map.h"
 #include "trace/live_state.h"
 
@@ -132,6 +133,12 @@ class Categories {
     Verdict verdict;
     PartEnd end;
   };
+  /// What a block was that was freed after its process's last allocation.
+  struct FreedBlock {
+    KnownAs is;
+    uint32_t stack;
+    uint64_t size_bytes;
+  };
   struct OfDevice {
     uint32_t process = 0;
     AddressMap index;  // address -> number of a block
@@ -197,6 +204,7 @@ class Categories {
   uint32_t frames_seen_ = 0;
   uint64_t start_ns_ = 0, last_ns_ = 0;
   std::vector<OfDevice> devices_;
+  LastFrees<FreedBlock> last_frees_;
   std::vector<std::vector<uint32_t>> devices_of_, working_;  // devices and threads, by process
   size_t devices_listed_ = 0;
   uint64_t look_count_ = 0;

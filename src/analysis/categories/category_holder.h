@@ -60,6 +60,7 @@ struct DeviceCategories {
   /// At the peak; largest first, all of it. Empty where the peak was before what is known.
   std::vector<CategoryHolder> at_peak;
   std::vector<CategoryHolder> at_end;
+  std::vector<CategoryHolder> before_exit;  ///< as DeviceAnalysis::holders_before_exit
   PeakWork peak;
   /// Samples `sample_ns` apart, the first one at `start_ns`; indexed by Category.
   uint64_t start_ns = 0, sample_ns = 1;

@@ -370,10 +370,10 @@ class Categorizer {
   DeviceCategories result(uint64_t peak_bytes) {
     DeviceCategories out;
     out.is_by_rules = true;
-    out.at_peak = at_peak_.holders(), out.at_end = at_end_.holders();
+    out.at_peak = at_peak_.holders(), out.at_end = out.before_exit = at_end_.holders();
     out.is_known = sum_of_bytes(out.at_peak) == peak_bytes && !is_absurd_;
     if (!out.is_known) {
-      out.at_peak.clear(), out.at_end.clear();
+      out.at_peak.clear(), out.at_end.clear(), out.before_exit.clear();
       out.why_not = is_absurd_
                         ? "the sizes in the file exceed any real memory"
                         : "the events contradict each other: its blocks do not add up to the peak";

@@ -172,7 +172,7 @@ void for_each_figure(const Diff& diff, Each each) {
       for (const Holder& holder : holders) each(side, is_b, holder, bytes, count);
     };
     all(side.device->holders_at_peak, &DiffFigures::peak_bytes, &DiffFigures::peak_count);
-    all(side.device->holders_at_end, &DiffFigures::end_bytes, &DiffFigures::end_count);
+    all(side.device->holders_before_exit, &DiffFigures::end_bytes, &DiffFigures::end_count);
     all(side.device->totals, &DiffFigures::total_bytes, &DiffFigures::total_count);
   }
 }
@@ -184,7 +184,7 @@ std::vector<uint32_t> named_stacks(const DiffSide& side) {
   if (side.device == nullptr) return out;
   std::vector<bool> is_named(side.tables->stacks.stack_count());
   for (const auto* holders :
-       {&side.device->holders_at_peak, &side.device->holders_at_end, &side.device->totals}) {
+       {&side.device->holders_at_peak, &side.device->holders_before_exit, &side.device->totals}) {
     for (const Holder& holder : *holders) {
       if (holder.stack < is_named.size()) is_named[holder.stack] = true;
     }
@@ -308,7 +308,7 @@ void group_by_category(Diff* diff) {
     if (side.device == nullptr) continue;
     const DeviceCategories& of = side.device->categories;
     add_all(side, is_b, of.at_peak, &DiffFigures::peak_bytes, &DiffFigures::peak_count);
-    add_all(side, is_b, of.at_end, &DiffFigures::end_bytes, &DiffFigures::end_count);
+    add_all(side, is_b, of.before_exit, &DiffFigures::end_bytes, &DiffFigures::end_count);
   }
   diff->by_category = std::move(categories).sorted();
   diff->by_module = std::move(modules).sorted();
@@ -365,9 +365,9 @@ DeviceAnalysis at_moment(const DeviceAnalysis& device, const LiveMoment& moment)
   figures.peak_event = moment.event, figures.peak_time_ns = moment.time_ns;
   figures.total_bytes = 0;
   for (const Holder& holder : moment.totals) figures.total_bytes += holder.bytes;
-  now.holders_at_peak = now.holders_at_end = moment.holders;
+  now.holders_at_peak = now.holders_at_end = now.holders_before_exit = moment.holders;
   now.totals = moment.totals;
-  now.categories.at_peak = now.categories.at_end = moment.categories;
+  now.categories.at_peak = now.categories.at_end = now.categories.before_exit = moment.categories;
   now.categories.is_known = moment.why_no_categories.empty();
   now.categories.why_not = moment.why_no_categories;
   now.categories.peak = {};

@@ -71,7 +71,6 @@ struct LeakGatherer::Running {
   std::vector<uint32_t> steps;
   std::vector<uint64_t> end_ns;
   std::vector<Open> sites;
-  std::vector<KeptBlock> freed;  // since the last allocation
   absl::flat_hash_set<uint32_t> state_names;
   uint32_t window() const { return static_cast<uint32_t>(end_ns.size()) - 1; }
 };
@@ -207,7 +206,6 @@ void LeakGatherer::on_alloc(size_t i, uint16_t device) {
   if (process->allocs_in_window == process->allocs_a_window) next_window(*process);
   ++process->allocs_in_window;
   ++process->allocs;
-  process->freed.clear();
   process->end_ns.back() = batch_->time_ns[i];
   Open& site = site_of(*process, device, batch_->stack[i]);
   touch(*process, site);
@@ -228,7 +226,6 @@ void LeakGatherer::on_alloc(size_t i, uint16_t device) {
 void LeakGatherer::on_free(uint16_t device, const LiveBlock& block) {
   Running* process = running_of(device);
   if (!process) return;
-  process->freed.push_back({block.size_bytes, block.time_ns, block.stack, device});
   Open& site = site_of(*process, device, block.stack);
   touch(*process, site);
   if (site.before_frees != process->allocs) {
@@ -241,7 +238,9 @@ void LeakGatherer::on_free(uint16_t device, const LiveBlock& block) {
   site.floor_bytes = std::min(site.floor_bytes, site.live_bytes);
 }
 
-std::vector<ProcessHistory> LeakGatherer::finish(const LiveState& state) {
+std::vector<ProcessHistory> LeakGatherer::finish(
+    const LiveState& state,
+    const std::function<std::span<const LiveBlock>(uint16_t device)>& last_frees) {
   std::vector<ProcessHistory> out;
   resync_where_needed(state);
   for (auto& [index, process] : processes_) {
@@ -250,7 +249,6 @@ std::vector<ProcessHistory> LeakGatherer::finish(const LiveState& state) {
     history.process = index;
     history.allocs = process->allocs, history.allocs_a_window = process->allocs_a_window;
     history.steps = std::move(process->steps), history.end_ns = std::move(process->end_ns);
-    history.kept = std::move(process->freed);
     history.state_names = process->state_names.size();
     for (Open& site : process->sites) {
       if (site.before_frees == process->allocs) {
@@ -262,10 +260,12 @@ std::vector<ProcessHistory> LeakGatherer::finish(const LiveState& state) {
     }
     for (size_t i = 0; i < devices_.size() && i < state.devices().size(); ++i) {
       if (devices_[i].process != process.get()) continue;
-      for (const auto& [address, block] : state.devices()[i].blocks) {
-        history.kept.push_back(
-            {block.size_bytes, block.time_ns, block.stack, static_cast<uint16_t>(i)});
-      }
+      const auto device = static_cast<uint16_t>(i);
+      const auto keep = [&](const LiveBlock& block) {
+        history.kept.push_back({block.size_bytes, block.time_ns, block.stack, device});
+      };
+      for (const LiveBlock& block : last_frees(device)) keep(block);
+      for (const auto& [address, block] : state.devices()[i].blocks) keep(block);
     }
     tell_median_sizes(&history);
   }

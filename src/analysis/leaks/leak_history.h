@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "trace/event.h"
@@ -76,8 +78,11 @@ class LeakGatherer {
   void prefetch(uint16_t device, uint32_t stack) const;
   /// After the last event of the batch: marks may follow it.
   void end_batch();
-  /// `state` is as it is after the last event. One history a process that allocated.
-  std::vector<ProcessHistory> finish(const LiveState& state);
+  /// `state` is as it is after the last event; last_frees(device): what was freed since the last
+  /// allocation of its process. One history a process that allocated.
+  std::vector<ProcessHistory> finish(
+      const LiveState& state,
+      const std::function<std::span<const LiveBlock>(uint16_t device)>& last_frees);
 
  private:
   struct Open;     // a site whose last window is not over

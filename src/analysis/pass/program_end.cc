@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/json_fields.h"
 #include "readers/oom_message.h"
+#include "readers/raised_again.h"
 
 namespace gpumemprof {
 namespace {
@@ -241,6 +242,10 @@ Result<RefusedRequest> read_oom_dump(const std::string& folder) {
     const Json limits = read_json_object(folder + "/allocator_limits.json", kMostBytes);
     const Json* of_device = field_of(limits, (backend + ':' + std::to_string(*number)).c_str());
     if (of_device) refused.limit_bytes = number_field(*of_device, "limit_bytes");
+  }
+  if (auto there = raised_again(refused.message)) {
+    refused.raised_again_in = std::move(there->where), refused.stack = std::move(there->stack);
+    refused.message = std::move(there->message);
   }
   take_live_memory(read_json_object(folder + "/live_memory.json", kMostBytes), backend, number,
                    &refused);

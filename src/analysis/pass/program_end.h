@@ -54,6 +54,7 @@ struct RefusedRequest {
   std::optional<uint32_t> rank;  ///< of the process, if it recorded
   bool was_caught = false;         ///< the recording alone tells of it: there is no dump
   uint64_t raised_again_from = 0;  ///< the pid to which it was told, where that is another's
+  std::string raised_again_in;     ///< the same by the message: "DataLoader worker process 1"
   /// On that device just after it; absent where the process did not record.
   std::optional<uint64_t> live_bytes;
   std::vector<std::string> stack;        ///< where it was asked for, innermost first; may be empty

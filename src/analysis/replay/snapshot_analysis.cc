@@ -19,7 +19,7 @@ DeviceAnalysis without_events(const TraceSource& source, size_t index) {
   const LiveState& state = *source.state_before_first_event();
   if (index < state.devices().size()) device.figures = state.devices()[index];
   device.holders_at_peak = state.holders_at_peak(device.device);
-  device.holders_at_end = state.holders_now(device.device);
+  device.holders_at_end = device.holders_before_exit = state.holders_now(device.device);
   return device;
 }
 

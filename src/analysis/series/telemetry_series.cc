@@ -146,7 +146,7 @@ Result<TelemetryAnalysis> analyze_samples(const std::string& path, double sensit
   if (telemetry) return analyze_telemetry(*telemetry, file, sensitivity);
   Error wrong = telemetry.error();
   if (wrong.code == ErrorCode::kBadInput)
-    wrong.message += "; analyze reads recordings and what track, monitor and diagnose write";
+    wrong.message += "; recordings, PyTorch's snapshots and what track, monitor and diagnose write can be read";
   return std::unexpected(wrong);
 }
 

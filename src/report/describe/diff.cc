@@ -51,7 +51,11 @@ class DiffDescription {
     if (is_of_steps()) {
       out.add(groups("By module", "module", diff_.by_module, group_text));
     } else {
-      out.add(groups("By layer", "layer", diff_.by_layer, layer_text));
+      // Both tell of modules; marks tell more of them than the names of operations.
+      if (diff_.by_module.size() > 1 || diff_.by_layer.empty())
+        out.add(groups("By module", "module", diff_.by_module, group_text));
+      else
+        out.add(groups("By layer", "layer", diff_.by_layer, layer_text));
       out.add(lines_at_end());
     }
     out.add(stacks());
@@ -172,7 +176,7 @@ class DiffDescription {
 
   /// What is not given back is a question of its own: the peaks may be equal.
   Section lines_at_end() const {
-    Section out{"By line of your code, at the end"};
+    Section out{"By line of your code, " + diff_end(diff_)};
     std::vector<const DiffRow*> rows;
     for (const DiffRow& row : diff_.by_line) {
       if (row.end_delta() != 0) rows.push_back(&row);

@@ -28,7 +28,7 @@ uint64_t peak_of(const DiffSide& side) {
   return side.device == nullptr ? 0 : side.device->figures.peak_bytes;
 }
 uint64_t end_of(const DiffSide& side) {
-  return side.device == nullptr ? 0 : side.device->figures.live_bytes;
+  return side.device == nullptr ? 0 : bytes_before_exit(*side.device);
 }
 
 std::string end_of_step(const DiffSide& side) {
@@ -138,6 +138,13 @@ std::string diff_sentence(const Diff& diff) {
                      format_bytes(a), format_bytes(b), device_text(diff), until_text(diff));
 }
 
+std::string diff_end(const Diff& diff) {
+  const auto is_whole_run = [](const DiffSide& side) {
+    return side.analysis->source.kind == "recording";
+  };
+  return is_whole_run(diff.a) && is_whole_run(diff.b) ? "after the last allocation" : "at the end";
+}
+
 std::string diff_end_sentence(const Diff& diff) {
   const uint64_t a = end_of(diff.a), b = end_of(diff.b);
   const DiffCounts n = count_changes(diff.by_line);
@@ -146,8 +153,9 @@ std::string diff_end_sentence(const Diff& diff) {
            fmt::format("Lines: {} grew, {} shrank, {} appeared, {} vanished.", format_count(n.grew),
                        format_count(n.shrank), format_count(n.appeared), format_count(n.vanished));
   }
-  const std::string end = a == b ? fmt::format("At the end both have {}.", format_bytes(a))
-                                 : fmt::format("At the end {}: {} -> {}.", change_text(a, b),
+  const std::string when = capitalized(diff_end(diff));
+  const std::string end = a == b ? fmt::format("{} both have {}.", when, format_bytes(a))
+                                 : fmt::format("{} {}: {} -> {}.", when, change_text(a, b),
                                                format_bytes(a), format_bytes(b));
   return fmt::format("{} Lines: {} grew, {} shrank, {} appeared, {} vanished.", end,
                      format_count(n.grew), format_count(n.shrank), format_count(n.appeared),

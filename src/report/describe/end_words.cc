@@ -147,6 +147,8 @@ std::string refusal_sentence(const RefusedRequest& refused, const OomExplanation
     text += " at " + shown(at, working_folder);
   if (refused.raised_again_from != 0)
     text += fmt::format(" in process {}", refused.raised_again_from);
+  else if (!refused.raised_again_in.empty())
+    text += " in " + printable(refused.raised_again_in);
   std::string live, when;
   if (explained)
     live = format_bytes(explained->moment.figures.active_bytes);
@@ -154,7 +156,7 @@ std::string refusal_sentence(const RefusedRequest& refused, const OomExplanation
     live = format_bytes(refused.told->live_bytes);
   else if (refused.allocated)
     live = size_text(*refused.allocated);
-  else if (refused.live_bytes)
+  else if (refused.live_bytes && refused.raised_again_in.empty())
     live = format_bytes(*refused.live_bytes), when = " just after it";
   if (!live.empty()) {
     text += fmt::format(", with {} live on {}{}", live, printable(refused.device), when);
@@ -199,6 +201,10 @@ Document describe_refusal(const RefusedRequest& refused, std::string_view workin
   });
   Section answer;
   answer.add(Sentence{refusal_sentence(refused, nullptr, working_folder), Tone::kHeadline});
+  if (!refused.raised_again_in.empty() && refused.live_bytes)
+    answer.add(Sentence{fmt::format("This process, which waited for it, had {} live on {}{}",
+                                    format_bytes(*refused.live_bytes), printable(refused.device),
+                                    table.rows.empty() ? '.' : ':')});
   answer.add(std::move(table));
   if (!refused.live_bytes) answer.add(Sentence{"Holders unknown: the process was not recorded."});
   answer.add(Sentence{refused.message, Tone::kPlain, "The error"});

@@ -67,7 +67,7 @@ Json side_json(const DiffSide& side) {
   const bool is_before =
       history ? !history->peak_event : is_peak_before_events(analysis, *side.device);
   if (figures.peak_bytes != 0 && !is_before) out["peak_event_index"] = figures.peak_event;
-  out["end_bytes"] = figures.live_bytes;
+  out["end_bytes"] = bytes_before_exit(*side.device);
   return out;
 }
 
@@ -163,7 +163,7 @@ std::string diff_json(const Diff& diff, int indent) {
     return side.device == nullptr ? 0 : side.device->figures.peak_bytes;
   };
   const auto end = [](const DiffSide& side) {
-    return side.device == nullptr ? 0 : side.device->figures.live_bytes;
+    return side.device == nullptr ? 0 : bytes_before_exit(*side.device);
   };
   Json out = {{"schema", "gpumemprof.diff/1"},
               {"a", side_json(diff.a)},
