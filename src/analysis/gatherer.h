@@ -72,8 +72,10 @@ class Gatherer : public LiveObserver {
     }
     if (!has_steps_ && !batch.step.empty()) begin_steps();
     has_categories_ = categories_ != nullptr && categories_->is_active();
-    while (tables_ && process_of_.size() < tables_->devices.size())
-      process_of_.push_back(tables_->devices[process_of_.size()].process);
+    while (tables_ && process_of_.size() < tables_->devices.size()) {
+      const uint32_t process = tables_->devices[process_of_.size()].process;
+      process_of_.push_back(process < tables_->processes.size() ? process : 0);  // may name none
+    }
   }
 
   void on_soon(uint16_t index, uint32_t stack) {

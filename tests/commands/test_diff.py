@@ -57,9 +57,11 @@ def test_both_sides_are_what_the_events_say(document, recordings):
     wanted = {}
     for side, folder in zip("ab", recordings):
         events = [e for e in harness.events(folder) if e["device"] == "cpu"]
-        naive, peak, end, total = by_stack(events)
+        naive, peak, _, total = by_stack(events)
+        last = max(i for i, event in enumerate(events) if event["action"] == "alloc")
+        before_exit, _, end, _ = by_stack(events[: last + 1])
         assert document[side]["peak_bytes"] == naive.peak_bytes
-        assert document[side]["end_bytes"] == naive.end_bytes
+        assert document[side]["end_bytes"] == before_exit.end_bytes
         for key, counter in (("bytes", peak), ("end_bytes", end), ("total_bytes", total)):
             for stack, size in nonzero(counter).items():
                 name = tuple(re.sub(r"^.*/(one|two/deeper)/", "", frame) for frame in stack)
@@ -157,3 +159,27 @@ def test_memories_that_are_not_compared_are_named_where_they_differ(tmp_path):
     assert told.startswith("A and B have the same peak: 8.00 MiB on cpu\nAt the end ")
     assert "Note: Not compared: cpu of other processes, nothing (A) and 3.00 MiB (B).\n" in told
     assert "Not compared" not in harness.execute([harness.COMMAND, "diff", a, a]).ok().stdout.decode()
+
+
+def test_a_leak_that_the_exit_frees_is_there_at_the_end(tmp_path):
+    program = tmp_path / "leaks.py"
+    program.write_text(
+        "import sys, torch\n"
+        "kept, net = [], torch.nn.Linear(64, 64)\n"
+        "for step in range(20):\n"
+        "    x = torch.ones(256, 64)\n"
+        "    net(x).sum().backward()\n"
+        "    net.zero_grad()\n"
+        "    if len(sys.argv) > 1: kept.append(x)\n"
+    )
+    runs = [harness.record(tmp_path / name, [harness.PYTHON, program, *words]).ok().folder for name, words in (("a", []), ("b", ["leak"]))]
+    document = json.loads(diff(*runs, "--format", "json").ok().stdout)
+    more = 19 * 256 * 64 * 4  # the last x is live in both
+    assert document["end"]["delta_bytes"] == more
+    (line,) = [row for row in document["by_line"] if row["line"].endswith("leaks.py:4 <module>")]
+    assert line["b_end_bytes"] - line["a_end_bytes"] == more
+    for way in ("by_category", "by_module", "by_function", "by_stack"):
+        assert sum(row["delta_end_bytes"] for row in document[way]) == more, way
+    text = diff(*runs).ok().stdout.decode()
+    assert re.search(r"^After the last allocation \+1\.19 MiB: ", text, re.M) and "\nBy module, at the peak\n" in text
+    assert "\nBy line of your code, after the last allocation\n" in text

@@ -93,11 +93,24 @@ TEST(Diff, ThePeakAndTheEndAreToldApart) {
   a.alloc({{"t.py", 1, "f"}}, 100);
   a.free_last();
   b.alloc({{"t.py", 1, "f"}}, 100);
+  for (TestRun* run : {&a, &b}) run->alloc({{"t.py", 2, "g"}}, 0);
   const Diff diff = diff_runs(a.read(), b.read(), line_of);
-  ASSERT_EQ(diff.by_line.size(), 1u);
+  ASSERT_EQ(diff.by_line.size(), 2u);
   EXPECT_EQ(diff.by_line[0].peak_delta(), 0);
   EXPECT_EQ(diff.by_line[0].end_delta(), 100);
   EXPECT_EQ(diff.by_line[0].change(), Change::kSame);
+}
+
+TEST(Diff, WhatIsFreedAfterTheLastAllocationIsThereAtTheEnd) {
+  TestRun a, b;
+  a.alloc({{"t.py", 1, "f"}}, 100);
+  b.alloc({{"t.py", 1, "f"}}, 170);
+  for (TestRun* run : {&a, &b}) run->free_last();  // as the program exits
+  const Diff diff = diff_runs(a.read(), b.read(), line_of);
+  ASSERT_EQ(diff.by_line.size(), 1u);
+  EXPECT_EQ(diff.by_line[0].end_delta(), 70);
+  EXPECT_EQ(bytes_before_exit(*diff.a.device), 100);
+  EXPECT_EQ(diff.a.device->figures.live_bytes, 0);
 }
 
 TEST(Diff, WhatWasAllocatedButNotAtThePeakHasNotAppeared) {
