@@ -227,7 +227,8 @@ Result<Analysis> analyze_source(EventSource& source, const AnalysisOptions& opti
   // Before the categories are final: what is kept has one name in both.
   if (find_leaks) {
     holders.finish(source.tables(), state);
-    const std::vector<ProcessHistory> histories = leaks.finish(state, [&](uint16_t device) { return gatherer.last_frees(device); });
+    const std::vector<ProcessHistory> histories =
+        leaks.finish(state, [&](uint16_t device) { return gatherer.last_frees(device); });
     add_served_requests(histories, &analysis.devices);
     add_leak_findings(histories, source.tables(),
                       {.capacity_bytes = options.capacity_bytes,

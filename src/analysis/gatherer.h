@@ -14,8 +14,8 @@
 #include "analysis/driver/driver_memories.h"
 #include "analysis/leaks/leak_findings.h"
 #include "analysis/pass/held_bound.h"
-#include "analysis/pass/last_frees.h"
 #include "analysis/ranks/job_pass.h"
+#include "trace/last_frees.h"
 #include "trace/live_state_apply.h"
 
 namespace gpumemprof {

@@ -85,10 +85,6 @@ inline constexpr uint64_t kNoRole = 0;
 inline constexpr uint64_t kRolesHold = 0;
 /// The program's code has finished: what is freed later was kept to the end.
 inline constexpr uint64_t kProgramEnds = 1;
-/// The same, in bits 0 to 3: an end of a collective that no rank leaves before all have entered it.
-/// Above: the collective, the same on all ranks.
-inline constexpr uint64_t kCollectiveBegins = 2;
-inline constexpr uint64_t kCollectiveEnds = 3;
 
 /// A fact about the program between two events.
 struct Mark {
@@ -101,6 +97,9 @@ struct Mark {
   uint64_t value = 0;
   bool operator==(const Mark&) const = default;
 
+  /// As kProgramEnds, in bits 0 to 3: an end of a collective that no rank leaves before all have
+  /// entered it. Above: the collective, the same on all ranks.
+  static constexpr uint64_t kCollectiveBegins = 2, kCollectiveEnds = 3;
   bool is_of_collective() const {
     return kind == MarkKind::kRole && address == 0 &&
            ((value & 15) == kCollectiveBegins || (value & 15) == kCollectiveEnds);

@@ -277,7 +277,7 @@ def test_what_a_worker_was_refused_is_told_once_with_its_line_and_process(tmp_pa
         place = line.split(", with ")[0]
         assert place.startswith("Out of memory: 4.00 PiB were refused at ") and place.endswith(f"images.py:9 Images.__getitem__ in process {worker}"), line
     assert "went on" not in done.stderr.decode() + command("analyze", done.folder).ok().stdout.decode()
-    (dump,) = (done.folder / "oom_dumps").iterdir()  # of the process that waited
+    (dump,) = (done.folder / "oom_dumps").glob("oom_dump_*")  # of the process that waited
     assert f"gpumemprof: What process {refused['pid']} held, which waited for it, is in {dump}\n" in done.stderr.decode()
     said = command("analyze", dump).ok().stdout.decode().splitlines()
     assert said[0].startswith("Out of memory: 4.00 PiB were refused at ")

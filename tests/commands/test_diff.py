@@ -156,7 +156,7 @@ def test_memories_that_are_not_compared_are_named_where_they_differ(tmp_path):
     a = harness.record(tmp_path / "a", [harness.PYTHON, "-c", BESIDE], ["-q"]).ok().folder
     b = harness.record(tmp_path / "b", [harness.PYTHON, "-c", BESIDE, "child"], ["-q"]).ok().folder
     told = harness.execute([harness.COMMAND, "diff", a, b]).ok().stdout.decode()
-    assert told.startswith("A and B have the same peak: 8.00 MiB on cpu\nAt the end ")
+    assert told.startswith("A and B have the same peak: 8.00 MiB on cpu\nAfter the last allocation ")
     assert "Note: Not compared: cpu of other processes, nothing (A) and 3.00 MiB (B).\n" in told
     assert "Not compared" not in harness.execute([harness.COMMAND, "diff", a, a]).ok().stdout.decode()
 

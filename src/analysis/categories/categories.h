@@ -18,8 +18,8 @@
 #include "analysis/categories/block_keeper.h"
 #include "analysis/categories/category_ledger.h"
 #include "analysis/categories/copy_links.h"
-#include "analysis/pass/last_frees.h"
 #include "trace/address_map.h"
+#include "trace/last_frees.h"
 #include "trace/live_state.h"
 
 namespace gpumemprof {

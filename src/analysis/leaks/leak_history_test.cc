@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "analysis/leaks/leaks.h"
-#include "analysis/pass/last_frees.h"
+#include "trace/last_frees.h"
 #include "trace/live_state_apply.h"
 #include "trace/memory_source.h"
 

@@ -22,7 +22,7 @@ EventBatch begins(const std::vector<std::pair<uint32_t, uint64_t>>& entered, uin
     batch.marks.push_back({.kind = MarkKind::kRole,
                            .thread = rank,
                            .time_ns = time_ns,
-                           .value = kCollectiveBegins | number << 8});
+                           .value = Mark::kCollectiveBegins | number << 8});
   }
   return batch;
 }

@@ -1,4 +1,4 @@
-#include "analysis/pass/last_frees.h"
+#include "trace/last_frees.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
