@@ -94,6 +94,23 @@ bool says_expandable_is_on(std::string_view text, size_t begin) {
   return false;
 }
 
+/// The command that `line` begins with, if it is one of ours with one word after it that no shell
+/// reads as more: what a log says is typed by whoever reads it.
+std::string analyze_command_in(std::string_view line) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./_-";
+  line = line.substr(0, line.find_first_of("\r\n"));
+  for (std::string_view tool : {"gpumemprof analyze ", "tfmemprof analyze "}) {
+    if (!line.starts_with(tool)) continue;
+    std::string_view word = line.substr(tool.size());
+    const bool is_plain = word.find_first_not_of(kPlain) == word.npos && !word.starts_with('-');
+    const bool is_quoted = word.size() > 2 && word.starts_with('\'') && word.ends_with('\'') &&
+                           word.find('\'', 1) == word.size() - 1;
+    if (!word.empty() && (is_plain || is_quoted)) return std::string(line);
+  }
+  return "";
+}
+
 bool same_message(const OomMessage& a, const OomMessage& b) {
   const auto same = [](const std::optional<PrintedSize>& x, const std::optional<PrintedSize>& y) {
     return x.has_value() == y.has_value() && (!x || x->text == y->text);
@@ -198,6 +215,16 @@ void OomScanner::take(OomMessage message) {
   }
 }
 
+/// From done_ to `ready`: the last summary counts.
+void OomScanner::look_for_summary(size_t ready) {
+  constexpr std::string_view kNext = "memprof: Next: ";
+  const std::string_view all = buffer_;
+  for (size_t at = done_; (at = all.find(kNext, at)) < ready; at += kNext.size()) {
+    std::string command = analyze_command_in(all.substr(at + kNext.size(), kWindow - kBefore));
+    if (!command.empty()) log_.analyze_command = std::move(command);
+  }
+}
+
 /// Looks at every place whose window is complete, then lets go of what is behind it. Linear in the
 /// log, whatever is in it: every key is looked for once from each place on, lines are counted on
 /// from the last message, and a window ends where the next one begins.
@@ -213,6 +240,7 @@ void OomScanner::scan(bool is_end) {
   const auto first_of = [&](std::string_view key) {
     return std::min(ready, all.substr(0, ready + key.size()).find(key, done_));
   };
+  look_for_summary(ready);
   std::vector<Hit> hits;
   for (const OomDialect& dialect : kDialects) {
     for (std::string_view key : dialect.keys) hits.push_back({&dialect, key, first_of(key)});

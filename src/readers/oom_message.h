@@ -87,6 +87,8 @@ struct OomLog {
   /// The text says, other than as advice, that expandable segments are on: around the messages or
   /// in one of them.
   bool expandable_segments_on = false;
+  /// "gpumemprof analyze FOLDER", where the summary of `run` is in the text; empty: it is not.
+  std::string analyze_command;
 };
 inline constexpr size_t kMaxOomMessages = 256;
 
@@ -100,6 +102,7 @@ class OomScanner {
  private:
   void scan(bool is_end);
   void take(OomMessage message);
+  void look_for_summary(size_t ready);
   void join_tensorflow_messages();
 
   std::string buffer_;

@@ -185,6 +185,24 @@ TEST(OomMessage, AdviceToSwitchItOnDoesNotMeanThatItIsOn) {
       scan("env: {'PYTORCH_ALLOC_CONF': 'expandable_segments:True'}").expandable_segments_on);
 }
 
+TEST(OomMessage, TheSummaryOfARunNamesItsRecording) {
+  const std::string text = std::string(kTwo) + "gpumemprof: Nothing was lost.\n" +
+                           std::string(20'000, 'x') +
+                           "\ngpumemprof: Next: gpumemprof analyze 'a b/rec'\nbye\n";
+  for (size_t piece : {1, 7, 100, 4096, 1 << 20})
+    EXPECT_EQ(scan(text, piece).analyze_command, "gpumemprof analyze 'a b/rec'") << piece;
+  EXPECT_EQ(scan("tfmemprof: Next: tfmemprof analyze rec").analyze_command, "tfmemprof analyze rec");
+  EXPECT_EQ(scan(kTwo).analyze_command, "");
+}
+
+TEST(OomMessage, ACommandThatAShellReadsAsMoreIsNone) {
+  for (const char* word : {"rec; rm -rf x", "$(x)", "a b", "'a'b'", "''", "-x", "", "a|b", "`x`"})
+    EXPECT_EQ(scan(std::string("gpumemprof: Next: gpumemprof analyze ") + word + "\n").analyze_command,
+              "")
+        << word;
+  EXPECT_EQ(scan("gpumemprof: Next: rm -rf x\n").analyze_command, "");
+}
+
 TEST(OomMessage, SentencesThatTheNewestReleaseAdds) {
   std::string text(kTwo.substr(0, kTwo.find(" If reserved")));
   text +=

@@ -40,7 +40,7 @@ class OomText {
   }
 
   void write_message(const OomMessage& message) {
-    const OomVerdict verdict = explain_oom(message, log_.expandable_segments_on);
+    const OomVerdict verdict = explain_oom(message, log_);
     line(paint("1", verdict.summary));
     std::string asked = printable(message.backend);
     if (message.device) asked += fmt::format(" device {}", *message.device);

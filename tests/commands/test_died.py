@@ -233,6 +233,14 @@ def test_a_note_of_an_exception_may_hold_anything(tmp_path, light):
     assert b"\33" not in out and out.startswith(b"E") and out.splitlines()[0].endswith(b"."), out[:200]
 
 
+def test_the_log_of_a_run_is_explained_with_its_recording(died, tmp_path):
+    log = tmp_path / "job.log"
+    log.write_bytes(died.stderr)
+    said = json.loads(command("explain-oom", log, "--format", "json").ok().stdout)["messages"][0]
+    assert said["advice"][0]["command"] == f"gpumemprof analyze {died.folder}"
+    assert "gpumemprof run" not in command("explain-oom", log).ok().stdout.decode()
+
+
 def test_a_message_of_the_kernel_is_explained():
     text = b"Out of memory: Killed process 12 (python) total-vm:9kB, anon-rss:2097152kB, file-rss:0kB\n"
     done = subprocess.run([harness.COMMAND, "explain-oom", "-"], input=text, capture_output=True, timeout=60)

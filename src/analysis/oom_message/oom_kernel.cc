@@ -45,7 +45,7 @@ OomVerdict explain_kernel_oom(const OomMessage& message) {
   verdict.advice.push_back(
       {"See which lines hold the host's memory: record the program, then "
        "analyze the recording.",
-       "gpumemprof run -- python YOUR_PROGRAM.py"});
+       kRecordCommand});
   verdict.advice.push_back(
       {"Use fewer DataLoader workers or a smaller prefetch_factor: each worker holds its own "
        "batches and a copy of what it changes.",

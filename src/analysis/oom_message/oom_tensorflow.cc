@@ -210,7 +210,7 @@ class TensorflowExplainer {
         "See which operations, layers and lines hold the memory: record the program, then analyze "
         "the "
         "recording.",
-        "gpumemprof run -- python YOUR_PROGRAM.py");
+        kRecordCommand);
   }
 
   const OomMessage& message_;

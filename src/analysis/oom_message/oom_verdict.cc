@@ -311,7 +311,7 @@ void PytorchExplainer::advise() {
                               " that are in use: record the program, then analyze the recording."
                         : "See which lines hold the memory: record the program, then analyze the "
                           "recording.",
-             "gpumemprof run -- python YOUR_PROGRAM.py");
+             kRecordCommand);
   if (verdict_.cause != OomCause::kCannotTell) advise_less();
 }
 
@@ -321,6 +321,17 @@ OomVerdict explain_oom(const OomMessage& message, bool expandable_segments_on) {
   if (message.framework == "kernel") return explain_kernel_oom(message);
   if (message.framework != "pytorch") return explain_tensorflow_oom(message);
   return PytorchExplainer(message, expandable_segments_on).explain();
+}
+
+OomVerdict explain_oom(const OomMessage& message, const OomLog& log) {
+  OomVerdict verdict = explain_oom(message, log.expandable_segments_on);
+  if (log.analyze_command.empty()) return verdict;
+  std::erase_if(verdict.advice,
+                [](const OomAdvice& advice) { return advice.command == kRecordCommand; });
+  verdict.advice.insert(
+      verdict.advice.begin(),
+      {"See which lines hold the memory: the program was recorded.", log.analyze_command});
+  return verdict;
 }
 
 }  // namespace gpumemprof

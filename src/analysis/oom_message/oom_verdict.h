@@ -47,8 +47,12 @@ struct OomVerdict {
 
 std::vector<OomFigure> oom_figures(const OomMessage& message);
 
+inline constexpr char kRecordCommand[] = "gpumemprof run -- python YOUR_PROGRAM.py";
+
 /// `expandable_segments_on`: the log says so. Never fails.
 OomVerdict explain_oom(const OomMessage& message, bool expandable_segments_on);
+/// The same of a message of `log`: where the program was recorded, that recording is advised.
+OomVerdict explain_oom(const OomMessage& message, const OomLog& log);
 /// The same of what TensorFlow and XLA print, and of TensorFlow's memory dumps.
 OomVerdict explain_tensorflow_oom(const OomMessage& message);
 /// The same of what the kernel and container runtimes say of a process that was killed.

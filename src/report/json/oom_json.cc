@@ -27,7 +27,7 @@ Json verdict_json(const OomVerdict& verdict) {
           {"others_bytes", range_json(verdict.others_bytes)}};
 }
 
-Json message_json(const OomMessage& message, bool expandable_on) {
+Json message_json(const OomMessage& message, const OomLog& log) {
   Json figures = Json::object(), processes = Json::array(), advice = Json::array();
   for (const OomFigure& figure : oom_figures(message)) {
     figures[figure.key] = size_json(figure.size);
@@ -36,7 +36,7 @@ Json message_json(const OomMessage& message, bool expandable_on) {
   for (const ProcessUse& process : message.processes) {
     processes.push_back({{"pid", process.pid}, {"in_use", size_json(process.in_use)}});
   }
-  const OomVerdict verdict = explain_oom(message, expandable_on);
+  const OomVerdict verdict = explain_oom(message, log);
   for (const OomAdvice& item : verdict.advice) {
     advice.push_back({{"text", item.text}, {"command", text_or_null(item.command)}});
   }
@@ -65,7 +65,7 @@ Json message_json(const OomMessage& message, bool expandable_on) {
 std::string oom_json(const OomLog& log, const std::string& path, int indent) {
   Json messages = Json::array();
   for (const OomMessage& message : log.messages) {
-    messages.push_back(message_json(message, log.expandable_segments_on));
+    messages.push_back(message_json(message, log));
   }
   const Json out = {
       {"schema", "gpumemprof.oom_message/1"},
