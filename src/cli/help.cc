@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <numeric>
 
 #include "cli/commands.h"
@@ -233,6 +234,31 @@ std::string wrong_option_sentence(const CLI::App& command) {
   return {};
 }
 
+/// What CLI11 says of a number, without its bounds of 300 digits and its words for a programmer.
+std::string plain_number_error(const std::string& what) {
+  constexpr std::string_view kValue = ": Value ", kRange = " not in range ", kTo = " to ";
+  constexpr std::string_view kConvert = "Could not convert: ", kIs = " = ";
+  constexpr size_t kLongestBound = 40;  // that somebody chose
+  const std::string_view text = what;
+  if (text.starts_with(kConvert)) {
+    const size_t is = text.find(kIs);
+    if (is == text.npos) return what;
+    return std::string(text.substr(kConvert.size(), is - kConvert.size())) + ": '" +
+           std::string(text.substr(is + kIs.size())) + "' is not a number that it takes";
+  }
+  const size_t value = text.find(kValue), range = text.rfind(kRange);
+  const size_t to = range == text.npos ? text.npos : text.find(kTo, range);
+  if (value == text.npos || to == text.npos || value + kValue.size() > range ||
+      text.size() - to - kTo.size() < kLongestBound)
+    return what;
+  const std::string given(text.substr(value + kValue.size(), range - value - kValue.size()));
+  double number = 0;
+  const auto [end, error] = std::from_chars(given.data(), given.data() + given.size(), number);
+  const bool is_number = error == std::errc() && end == given.data() + given.size();
+  return std::string(text.substr(0, value)) + ": '" + given + "' is " +
+         (!is_number ? "not a number" : number < 0 ? "below 0" : "not above 0");
+}
+
 std::string usage_error(const CLI::App& app, const CLI::ParseError& error,
                         const std::vector<std::string>& words) {
   const std::vector<CLI::App*> parsed = app.get_subcommands();
@@ -258,7 +284,7 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error,
       continue;
     return wrong_option_sentence(command, name);
   }
-  return what + see;
+  return plain_number_error(what) + see;
 }
 
 }  // namespace gpumemprof

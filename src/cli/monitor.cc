@@ -43,6 +43,7 @@ class Screen {
     std::fflush(out_);
   }
   void sum_up() {
+    if (seen_.empty()) say("No sample was taken");
     for (const auto& [key, seen] : seen_) {
       const auto mean = static_cast<uint64_t>(seen.sum / static_cast<double>(seen.samples));
       say((key.first > 0 ? "pid " + std::to_string(key.first) + ' ' : std::string()) +

@@ -129,8 +129,9 @@ class Tracker {
 
   void sum_up(const WatchEnd& end) const {
     std::string text = end.process_ended ? "The process has ended; " : "";
-    text += format_plural(samples_, "sample") + ", highest " + format_bytes(peak_) + ", " +
-            format_plural(alert_count_, "alert");
+    text += samples_ == 0 ? "no sample was taken"
+                          : format_plural(samples_, "sample") + ", highest " + format_bytes(peak_);
+    text += ", " + format_plural(alert_count_, "alert");
     if (end.late_samples > 0)
       text += ", " + format_plural(end.late_samples, "moment") +
               " missed because a sample took too long";

@@ -423,3 +423,18 @@ def test_a_program_that_runs_out_after_a_few_steps_is_looked_at(tmp_path):
     (outputs,) = (number for number, one in enumerate(look["holders"]) if one["path"].startswith("outputs in train "))
     # Two outputs and the two inputs that their graphs keep; the weights have a name of their own.
     assert sum(holder == outputs for _, holder in look["storages"]) == 4 and look["why_incomplete"] == ""
+
+
+def test_a_process_that_another_program_replaced_was_not_killed(tmp_path):
+    program = tmp_path / "replaces.py"
+    program.write_text(
+        "import os, sys, torch\n"
+        "kept = torch.empty(5 << 20, dtype=torch.uint8)\n"
+        "if len(sys.argv) > 1: os.execv(sys.executable, [sys.executable, __file__])\n"
+        "sys.exit(7)\n"
+    )
+    done = harness.record(tmp_path / "r", [harness.PYTHON, program, "exec"])
+    assert done.rc == 7 and len(harness.files(done.folder)) == 2
+    assert harness.analysis(done.folder)["end"]["unfinished"] == []
+    said = done.stderr.decode().splitlines()
+    assert said[0] == "gpumemprof: The program ended with exit code 7." and "killed" not in done.stderr.decode()

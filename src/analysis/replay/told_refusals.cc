@@ -82,6 +82,15 @@ std::optional<RefusedRequest> caught_at_the_end(const ProgramEnds& ends, const T
   return std::nullopt;
 }
 
+/// exec() gave the process another program, which recorded what followed.
+bool was_replaced(const Tables& tables, const Process& process) {
+  return std::ranges::any_of(tables.processes, [&](const Process& other) {
+    return other.pid == process.pid && other.start_ticks == process.start_ticks &&
+           other.start_ticks != 0 && other.host == process.host &&
+           other.first_time_ns > process.first_time_ns;
+  });
+}
+
 /// A launcher's exit code does not tell which of its processes died.
 std::vector<UnfinishedProcess> unfinished_processes(const ProgramEnds& ends, const Tables& tables,
                                                     const Analysis& analysis) {
@@ -97,7 +106,8 @@ std::vector<UnfinishedProcess> unfinished_processes(const ProgramEnds& ends, con
   }
   for (size_t i = 0; i < last_ns.size(); ++i) {
     const Process& process = tables.processes[i];
-    if (last_ns[i] == 0 || ended_in_order(tables, process)) continue;
+    if (last_ns[i] == 0 || ended_in_order(tables, process) || was_replaced(tables, process))
+      continue;
     out.push_back({process.pid, process.rank, process.command,
                    last_ns[i] - std::min(last_ns[i], analysis.start_time_ns)});
   }

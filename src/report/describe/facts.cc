@@ -47,8 +47,8 @@ std::string held_bound_sentence(const DeviceAnalysis& device) {
   if (most <= least) return {};
   const std::string from = format_bytes(least), to = format_bytes(most);
   if (from == to) return {};  // the precision of every figure that is shown
-  return fmt::format("The peak may be up to {}: {} threads allocated and freed at the same time.", to,
-                     device.threads);
+  return fmt::format("The peak may be up to {}: {} threads allocated and freed, perhaps at the same time.",
+                     to, device.threads);
 }
 
 }  // namespace
