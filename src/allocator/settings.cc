@@ -126,6 +126,8 @@ class Parser {
 
   Status item() {
     name_ = tokens_[at_++];
+    if (name_.contains('='))
+      return refuse("settings are KEY:VALUE, with commas in between: " + std::string(name_));
     const KeyRule* rule = std::ranges::find(kKeys, name_, &KeyRule::name);
     if (rule == std::end(kKeys)) {
       return refuse("PyTorch has no allocator setting " + std::string(name_));

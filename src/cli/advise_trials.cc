@@ -181,7 +181,9 @@ void AdviseTrials::measure(const Analysis& base, const Tables& tables, AdviceRep
     if (advice.device < tables.devices.size() && !change.empty())
       wanted.emplace_back(change, &advice);
   }
-  if (!wanted.empty())
+  if (wanted.size() == 1)
+    std::fprintf(stderr, "%s: running the program once more, with the change\n", tool_name());
+  else if (!wanted.empty())
     std::fprintf(stderr, "%s: running the program %zu more times, once for each change\n",
                  tool_name(), wanted.size());
   for (const auto& [change, advice] : wanted) measure_one(base, tables, change, advice);

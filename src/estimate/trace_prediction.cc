@@ -124,8 +124,10 @@ void assume(const StepTrace& trace, const TraceScenario& scenario, const StepPea
   }
   if (peaks.num_alloc_retries != 0 && !peaks.first_oom_event) {
     list.push_back(
-        {"the device is full " + std::to_string(peaks.num_alloc_retries) +
-             " times: the allocator releases cached memory and retries, which costs time",
+        {"the device is full " +
+             (peaks.num_alloc_retries == 1 ? "once"
+                                           : std::to_string(peaks.num_alloc_retries) + " times") +
+             ": the allocator releases cached memory and retries, which costs time",
          "simulated"});
   }
   for (const std::string& what : trace.facts.assumptions) list.push_back({what, "the tracer"});

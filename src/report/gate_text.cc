@@ -89,9 +89,14 @@ std::string verdict_text(const PeakComparison& peak, const GateReport& report) {
       text = fmt::format("not measured on {}: the baseline has {}", printable(peak.kind), before);
       break;
   }
-  if (peak.is_above_limit())
-    text = fmt::format("{} exceeds the limit {}{}", now, format_bytes(*peak.limit_bytes),
+  if (peak.is_above_limit()) {
+    const uint64_t limit = *peak.limit_bytes, above = peak.now_bytes - limit;
+    text = fmt::format("{} exceeds the limit {}{}{}", now, format_bytes(limit),
+                       format_bytes(peak.now_bytes) == format_bytes(limit)
+                           ? " by " + format_count(above) + (above == 1 ? " byte" : " bytes")
+                           : "",
                        peak.verdict == PeakVerdict::kGrew ? "; " + text : "");
+  }
   if (peak.reserved_bytes) text += fmt::format("; {} reserved", format_bytes(*peak.reserved_bytes));
   if (!peak.other_basis.empty())
     text +=

@@ -74,11 +74,24 @@ class Text {
     if (again.peak_reserved_bytes == recorded) {
       line(text + ", the same in the replay.");
     } else {
-      line(text + fmt::format(", {} ({}) in the replay, which does not know what was cached before "
-                              "the trace. Compare the rows with the replay.",
+      const std::string device = other_device();
+      const bool is_cache_unknown = device.empty() || study_.live_before_bytes != 0;
+      line(text + fmt::format(", {} ({}) in the replay{}{}. Compare the rows with the replay.",
                               format_bytes(again.peak_reserved_bytes),
-                              change(again.peak_reserved_bytes, recorded)));
+                              change(again.peak_reserved_bytes, recorded), device,
+                              is_cache_unknown
+                                  ? ", which does not know what was cached before the trace"
+                                  : ""));
     }
+  }
+
+  /// " on a device with 21.0 GiB for this process"; empty where it is the recorded run's.
+  std::string other_device() const {
+    const std::optional<uint64_t>& capacity = study_.rows.front().capacity_bytes;
+    if (study_.is_in_that_room || (!capacity && !study_.room)) return "";
+    return capacity
+               ? fmt::format(" on a device with {} for this process", format_bytes(*capacity))
+               : " on a device of unlimited size";
   }
 
   void write_table() {

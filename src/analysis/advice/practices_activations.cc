@@ -99,6 +99,7 @@ struct BlockFamily {
 /// Modules of one list, equal in what they keep, that together are a large part of the peak.
 void find_blocks(const PracticeEvidence& evidence, const DeviceAnalysis& device,
                  std::vector<PracticeCandidate>* out) {
+  if (evidence.graph.backward_passes == 0) return;  // nothing is computed again for
   constexpr uint64_t kLeastShare = 3;   // one part in so many of the peak
   constexpr uint64_t kStatistics = 64;  // smaller parts of a block are means, masks and the like
   std::map<std::string, BlockFamily> families;

@@ -135,7 +135,11 @@ void find_leaking(const PracticeEvidence& evidence, const DeviceAnalysis& device
     }
     uint64_t before = candidate.advice.evidence.empty() ? 0 : candidate.advice.evidence[0].second;
     candidate.advice.evidence = {{"kept_bytes", before + bytes}};
-    candidate.held_bytes = before + bytes;
+    // Where steps are marked it is known when it could have been freed, and simulated.
+    const bool is_of_rounds =
+        std::ranges::find(finding.facts, "round", &std::pair<std::string, std::string>::first) !=
+        finding.facts.end();
+    if (is_of_rounds) candidate.held_bytes = before + bytes;
   }
   for (auto& [name, candidate] : by_name) {
     candidate.is_of_leak = true;
