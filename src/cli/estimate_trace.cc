@@ -75,9 +75,36 @@ void use_release_of(const StepTrace& trace, TraceScenario* scenario) {
   if (auto release = find_release(torch.substr(0, torch.find('+')))) scenario->release = *release;
 }
 
+/// Scaling leaves out what only large batches need, such as partial sums: the loop is traced at the
+/// batch that scaling found, and where that does not fit at smaller ones. Nothing where it cannot be
+/// traced without memory, or none of the first ones fits.
+std::optional<StepTrace> traced_where_it_fits(TraceSubject& subject, TraceScenario scenario,
+                                              LargestBatch* largest) {
+  constexpr int kMostTraces = 24;  // each starts the program once
+  subject.only_without_memory();
+  uint64_t fits = 0, fails = largest->batch + 1;
+  std::optional<StepTrace> found;
+  uint64_t next = largest->batch;
+  for (int traces = 0; next > fits && next < fails && traces < kMostTraces; ++traces) {
+    auto trace = subject.trace(next);
+    if (!trace) return std::nullopt;
+    use_release_of(*trace, &scenario);
+    if (fits_into(*trace, scenario, largest->capacity_bytes, kByUpperEnd)) {
+      fits = next, found = std::move(*trace);
+    } else {
+      fails = next;
+    }
+    // An eighth less is more than what is left out; from there on the gap is halved.
+    next = fits == 0 ? fails - std::max<uint64_t>(1, fails / 8) : fits + (fails - fits) / 2;
+  }
+  if (found) largest->batch = fits;
+  return found;
+}
+
 /// The largest batch that fits, and the loop at it (at one sample where none does).
-Result<StepTrace> at_largest_batch(TraceSubject& subject, TraceScenario scenario,
-                                   uint64_t capacity_bytes, LargestBatch* largest) {
+Result<StepTrace> at_largest_batch(TraceSubject& subject, bool is_traced_here,
+                                   TraceScenario scenario, uint64_t capacity_bytes,
+                                   LargestBatch* largest) {
   LoopAtBatches loop(subject);
   std::optional<Error> error;
   largest->capacity_bytes = capacity_bytes;
@@ -91,6 +118,9 @@ Result<StepTrace> at_largest_batch(TraceSubject& subject, TraceScenario scenario
       },
       kMostBatch);
   if (error) return std::unexpected(*error);
+  if (is_traced_here && loop.is_scaled() && largest->batch != 0) {
+    if (auto trace = traced_where_it_fits(subject, scenario, largest)) return std::move(*trace);
+  }
   return loop.at(std::max<uint64_t>(1, largest->batch));
 }
 
@@ -99,7 +129,8 @@ Result<StepTrace> main_trace(const EstimateArguments& arguments, TraceSubject& s
                              std::optional<LargestBatch>* largest) {
   if (arguments.batch == "auto") {
     largest->emplace();
-    return at_largest_batch(subject, scenario, *capacity_bytes, &**largest);
+    return at_largest_batch(subject, arguments.traces.empty(), scenario, *capacity_bytes,
+                            &**largest);
   }
   const uint64_t batch = arguments.batch.empty() ? 0 : std::stoul(arguments.batch);
   return subject.trace(batch == 0 && !arguments.model.empty() ? kDefaultBatch : batch);

@@ -41,6 +41,7 @@ class LoopAtBatches {
  public:
   explicit LoopAtBatches(TraceSubject& subject) : subject_(subject) {}
   Result<StepTrace> at(uint64_t batch);
+  bool is_scaled() const { return merged_.has_value(); }
 
  private:
   Status merge();
