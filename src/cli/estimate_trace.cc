@@ -1,6 +1,7 @@
 #include "cli/estimate_trace.h"
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <optional>
 
@@ -75,13 +76,21 @@ void use_release_of(const StepTrace& trace, TraceScenario* scenario) {
   if (auto release = find_release(torch.substr(0, torch.find('+')))) scenario->release = *release;
 }
 
+/// What the device needs at most.
+uint64_t most_needed(const StepTrace& trace, const TraceScenario& scenario) {
+  const Prediction prediction = predict_from_trace(trace, scenario);
+  return prediction.device ? prediction.device->high : 0;
+}
+
 /// Scaling leaves out what only large batches need, such as partial sums: the loop is traced at the
-/// batch that scaling found, and where that does not fit at smaller ones. Nothing where it cannot be
-/// traced without memory, or none of the first ones fits.
+/// batch that scaling found, and where that does not fit at smaller ones, which are guessed from
+/// `bytes_a_sample`. Nothing where it cannot be traced without memory.
 std::optional<StepTrace> traced_where_it_fits(TraceSubject& subject, TraceScenario scenario,
-                                              LargestBatch* largest) {
-  constexpr int kMostTraces = 24;  // each starts the program once
+                                              double bytes_a_sample, LargestBatch* largest) {
+  constexpr int kMostTraces = 24;        // each starts the program once
+  constexpr uint64_t kNearEnough = 256;  // of that many samples one more or less
   subject.only_without_memory();
+  const uint64_t capacity_bytes = largest->capacity_bytes;
   uint64_t fits = 0, fails = largest->batch + 1;
   std::optional<StepTrace> found;
   uint64_t next = largest->batch;
@@ -89,13 +98,18 @@ std::optional<StepTrace> traced_where_it_fits(TraceSubject& subject, TraceScenar
     auto trace = subject.trace(next);
     if (!trace) return std::nullopt;
     use_release_of(*trace, &scenario);
-    if (fits_into(*trace, scenario, largest->capacity_bytes, kByUpperEnd)) {
+    const uint64_t needed = most_needed(*trace, scenario);
+    if (fits_into(*trace, scenario, capacity_bytes, kByUpperEnd)) {
       fits = next, found = std::move(*trace);
+      if (fails - fits <= fits / kNearEnough) break;
     } else {
       fails = next;
     }
-    // An eighth less is more than what is left out; from there on the gap is halved.
-    next = fits == 0 ? fails - std::max<uint64_t>(1, fails / 8) : fits + (fails - fits) / 2;
+    const double above = static_cast<double>(needed) - static_cast<double>(capacity_bytes);
+    const double guess = static_cast<double>(next) - std::ceil(above / bytes_a_sample);
+    const bool is_inside = bytes_a_sample > 0 && guess > static_cast<double>(fits) &&
+                           guess < static_cast<double>(fails);
+    next = is_inside && traces % 2 == 0 ? static_cast<uint64_t>(guess) : fits + (fails - fits) / 2;
   }
   if (found) largest->batch = fits;
   return found;
@@ -118,8 +132,15 @@ Result<StepTrace> at_largest_batch(TraceSubject& subject, bool is_traced_here,
       },
       kMostBatch);
   if (error) return std::unexpected(*error);
-  if (is_traced_here && loop.is_scaled() && largest->batch != 0) {
-    if (auto trace = traced_where_it_fits(subject, scenario, largest)) return std::move(*trace);
+  if (is_traced_here && loop.is_scaled() && largest->batch > 1) {
+    const uint64_t half = largest->batch / 2;
+    auto whole = loop.at(largest->batch), part = loop.at(half);
+    if (!whole || !part) return whole;
+    const double bytes_a_sample = (static_cast<double>(most_needed(*whole, scenario)) -
+                                   static_cast<double>(most_needed(*part, scenario))) /
+                                  static_cast<double>(largest->batch - half);
+    if (auto trace = traced_where_it_fits(subject, scenario, bytes_a_sample, largest))
+      return std::move(*trace);
   }
   return loop.at(std::max<uint64_t>(1, largest->batch));
 }
