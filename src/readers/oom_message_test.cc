@@ -192,6 +192,8 @@ TEST(OomMessage, TheSummaryOfARunNamesItsRecording) {
   for (size_t piece : {1, 7, 100, 4096, 1 << 20})
     EXPECT_EQ(scan(text, piece).analyze_command, "gpumemprof analyze 'a b/rec'") << piece;
   EXPECT_EQ(scan("tfmemprof: Next: tfmemprof analyze rec").analyze_command, "tfmemprof analyze rec");
+  EXPECT_EQ(scan("gpumemprof: Next: ../bin/gpumemprof analyze rec\n").analyze_command,
+            "gpumemprof analyze rec");
   EXPECT_EQ(scan(kTwo).analyze_command, "");
 }
 
