@@ -61,7 +61,7 @@ def test_the_help_of_a_command_has_one_usage_and_no_words_of_the_parser(command)
     (["monitor", "--pid", "x"], "--pid: 'x' is not a number (see gpumemprof monitor --help)"),
     (["track", "--pid", "", "--duration", "1"], "--pid: '' is not a number (see gpumemprof track --help)"),
     (["sql", "a", "--timeout", "-1", "select 1"], "--timeout: '-1' is below 0 (see gpumemprof sql --help)"),
-    (["track", "--threshold", "0"], "--threshold: '0' is not above 0 (see gpumemprof track --help)"),
+    (["track", "--oom-max-dumps", "0"], "--oom-max-dumps: '0' is not above 0 (see gpumemprof track --help)"),
     (["monitor", "--duration", "abc"], "--duration: 'abc' is not a number that it takes (see gpumemprof monitor --help)"),
     (["help", "analyse"], "unknown command 'analyse'; did you mean analyze? (see gpumemprof --help)"),
     (["analyse", "--help"], "unknown command 'analyse'; did you mean analyze? (see gpumemprof --help)"),
