@@ -15,6 +15,7 @@
 #include "analysis/pass/host_sums.h"
 #include "analysis/ranks/job_pass.h"
 #include "analysis/replay/snapshot_device.h"
+#include "trace/holder_order.h"
 #include "trace/live_state_apply.h"
 
 namespace gpumemprof {
@@ -49,9 +50,7 @@ std::vector<Holder> with_last_frees(const std::vector<Holder>& now,
   }
   std::vector<Holder> out;
   for (const auto& [stack, sum] : sums) out.push_back(sum);
-  std::ranges::sort(out, [](const Holder& a, const Holder& b) {
-    return a.bytes != b.bytes ? a.bytes > b.bytes : a.stack < b.stack;
-  });
+  std::ranges::sort(out, comes_first);
   return out;
 }
 

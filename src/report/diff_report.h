@@ -27,9 +27,10 @@ std::string change_text(uint64_t a_bytes, uint64_t b_bytes);
 std::string change_percent(uint64_t a_bytes, uint64_t b_bytes);
 /// "B's peak is 1.23 GiB (+39.7 %) higher: 3.10 GiB -> 4.33 GiB on cuda:0".
 std::string diff_sentence(const Diff& diff);
-/// "At the end …", one sentence.
-/// Of which moment the figures of the end are: of runs, before they took themselves down.
+/// Of which moment the figures of the end are: "after the last allocation" of runs, which then take
+/// themselves down; else "at the end".
 std::string diff_end(const Diff& diff);
+/// "At the end …", one sentence.
 std::string diff_end_sentence(const Diff& diff);
 /// Caveats about the comparison; usually empty.
 std::vector<std::string> diff_caveats(const Diff& diff);

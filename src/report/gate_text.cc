@@ -90,10 +90,11 @@ std::string verdict_text(const PeakComparison& peak, const GateReport& report) {
       break;
   }
   if (peak.is_above_limit()) {
-    const uint64_t limit = *peak.limit_bytes, above = peak.now_bytes - limit;
+    const uint64_t limit = *peak.limit_bytes;
+    const std::string above = signed_bytes(static_cast<int64_t>(peak.now_bytes - limit)).substr(1);
     text = fmt::format("{} exceeds the limit {}{}{}", now, format_bytes(limit),
                        format_bytes(peak.now_bytes) == format_bytes(limit)
-                           ? " by " + format_count(above) + (above == 1 ? " byte" : " bytes")
+                           ? " by " + above
                            : "",
                        peak.verdict == PeakVerdict::kGrew ? "; " + text : "");
   }

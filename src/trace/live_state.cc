@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "trace/holder_order.h"
 #include "trace/live_state_apply.h"
 
 namespace gpumemprof {
@@ -17,12 +18,6 @@ struct FreeCaller : LiveObserver {
     if (on_free_) on_free_(context_, device, block, batch_->time_ns[index]);
   }
 };
-
-void sort_holders(std::vector<Holder>* holders) {
-  std::sort(holders->begin(), holders->end(), [](const Holder& a, const Holder& b) {
-    return a.bytes != b.bytes ? a.bytes > b.bytes : a.stack < b.stack;
-  });
-}
 
 }  // namespace
 
@@ -80,7 +75,7 @@ std::vector<Holder> LiveState::holders_at_peak(uint16_t index) const {
     const uint64_t count = touched_since ? site.peak_count : site.live_count;
     if (count != 0) holders.push_back({stack, bytes, count});
   }
-  sort_holders(&holders);
+  std::ranges::sort(holders, comes_first);
   return holders;
 }
 
@@ -90,7 +85,7 @@ std::vector<Holder> LiveState::holders_now(uint16_t index) const {
   for (const auto& [stack, site] : devices_[index].sites) {
     if (site.live_count != 0) holders.push_back({stack, site.live_bytes, site.live_count});
   }
-  sort_holders(&holders);
+  std::ranges::sort(holders, comes_first);
   return holders;
 }
 

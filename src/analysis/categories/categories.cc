@@ -256,14 +256,15 @@ void Categories::end_life(OfDevice& device, const CopyLinks::Block& place, const
   const Verdict verdict = verdict_of(attributions_.of(block.stack), life);
   // Live at the peak: it had begun by then. A free is never the peak.
   const PartEnd end = part_end(device, block.event <= state.peak_event, state.peak_epoch);
-  last_frees_.on_free(place.device, device.process,
-                      {known(block, verdict, device.process), block.stack, block.size_bytes});
   // What a program keeps to its last allocation is freed before its leaks have a name.
-  if (verdict.category == Category::kUnknown) {
+  const bool is_later_told = verdict.category == Category::kUnknown;
+  const KnownAs is = is_later_told ? known(block, verdict, device.process)
+                                   : end_part(device, block, verdict, end);
+  if (is_later_told)
     device.freed_since_alloc.push_back({block, verdict, end});
-  } else {
-    keep(place.device, block, end_part(device, block, verdict, end), BlockKeeper::kToItsEnd);
-  }
+  else
+    keep(place.device, block, is, BlockKeeper::kToItsEnd);
+  last_frees_.on_free(place.device, device.process, {is, block.stack, block.size_bytes});
   if (block.event <= state.peak_event && process(device.process).steps == device.peak.steps) {
     device.peak.freed_in_step_bytes += block.size_bytes;
   }
@@ -351,7 +352,7 @@ DeviceCategories Categories::finish(uint16_t index, const DeviceState& state) {
     const bool is_cache =
         block.is.category() == Category::kUnknown && told_caches_.contains(block.stack);
     before_exit.add(is_cache ? KnownAs::told({Category::kKvCache}, 0) : block.is, block.stack,
-             block.size_bytes);
+                    block.size_bytes);
   }
   device.index.for_each([&](uint64_t, uint32_t number) {
     const Block& block = device.blocks[number];

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "analysis/categories/categories.h"
+#include "trace/holder_order.h"
 
 namespace gpumemprof {
 
@@ -11,9 +12,7 @@ std::vector<Holder> totals_of(const DeviceState& state) {
   for (const auto& [stack, site] : state.sites) {
     if (site.total_count != 0) totals.push_back({stack, site.total_bytes, site.total_count});
   }
-  std::sort(totals.begin(), totals.end(), [](const Holder& a, const Holder& b) {
-    return a.bytes != b.bytes ? a.bytes > b.bytes : a.stack < b.stack;
-  });
+  std::ranges::sort(totals, comes_first);
   return totals;
 }
 
