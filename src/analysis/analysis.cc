@@ -177,6 +177,7 @@ Result<Analysis> analyze_source(EventSource& source, const AnalysisOptions& opti
   MomentGatherer sum_moments(options.moments, sum_state, nullptr, true);
   Gatherer sum_gatherer(options, sum_state, no_threads, source.info().can.times, sum_moments);
   EventBatch batch;
+  std::vector<uint32_t> numbers;  // of the batch's blocks, for the keeper
   for (;;) {
     Result<bool> more = source.next(&batch);
     if (!more) return std::unexpected(more.error());
@@ -198,7 +199,7 @@ Result<Analysis> analyze_source(EventSource& source, const AnalysisOptions& opti
     analysis.events_read += batch.size();
     analysis.threads.resize(source.tables().threads.size());
     if (find_leaks) leaks.begin_batch(batch, source.tables(), state);
-    state.apply_observed(batch, gatherer);
+    state.apply_observed(batch, gatherer, options.keeper ? &numbers : nullptr);
     if (find_leaks) leaks.end_batch();
     // The driver's memory holds what the allocator took, not what it was asked for.
     const EventBatch* recorded = followed ? followed->source->recorded(batch) : &batch;
@@ -210,7 +211,11 @@ Result<Analysis> analyze_source(EventSource& source, const AnalysisOptions& opti
       sum_moments.begin_batch(*of_sums, source.tables(), start_ns);
       sum_state.apply_observed(*of_sums, sum_gatherer);
     }
-    if (options.keeper) options.keeper->take(batch);  // the last to see it
+    if (options.keeper) {  // the last to see it
+      if (batch.block.empty()) batch.block.swap(numbers);
+      options.keeper->take(batch);
+      batch.block.clear();  // what comes back has the numbers of an earlier batch
+    }
     if (options.on_progress) options.on_progress(source.progress());
   }
   analysis.source = source.info();

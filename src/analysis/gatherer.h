@@ -189,10 +189,10 @@ class Gatherer : public LiveObserver {
   void begin_steps() {
     has_steps_ = true;
     for (size_t i = 0; i < devices.size(); ++i) {
-      for (const auto& [address, block] : state_.devices()[i].blocks) {
+      state_.devices()[i].blocks.each([&](uint64_t address, const LiveBlock& block) {
         devices[i].live_in_steps[address] = {kNoStep, block.size_bytes};
         devices[i].steps.add_alloc(kNoStep, batch_->first_event, block.size_bytes);
-      }
+      });
     }
   }
   void allocate_in_step(Gathered& device, size_t i, uint64_t size) {

@@ -74,6 +74,16 @@ Result<uint64_t> parse_size(std::string_view text) {
   return static_cast<uint64_t>(value);
 }
 
+Result<uint64_t> parse_capacity(std::string_view text) {
+  const Result<uint64_t> bytes = parse_size(text);
+  const std::string_view number = trim(text);
+  if (bytes && *bytes < kMiB && std::ranges::all_of(number, is_digit)) {
+    return fail(ErrorCode::kUsage, in_quotes(text) + " is a number of bytes: write a unit, such as " +
+                                       std::string(number) + "GiB");
+  }
+  return bytes;
+}
+
 std::string format_bytes(uint64_t size_bytes) {
   static constexpr std::array kUnits = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   if (size_bytes < 1024) return std::to_string(size_bytes) + " B";

@@ -17,6 +17,10 @@ inline constexpr uint64_t kMiB = 1ull << 20;
 /// not fit 64 bits.
 Result<uint64_t> parse_size(std::string_view text);
 
+/// The same of a device's memory. No device has less than 1 MiB: such a number without a unit is
+/// refused, since the unit was forgotten.
+Result<uint64_t> parse_capacity(std::string_view text);
+
 /// "0 B", "1023 B", "1.00 KiB", "24.0 GiB": three significant digits, binary units.
 std::string format_bytes(uint64_t size_bytes);
 

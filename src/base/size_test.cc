@@ -58,5 +58,14 @@ TEST(FormatBytes, ThreeSignificantDigitsInBinaryUnits) {
   EXPECT_EQ(format_bytes(UINT64_MAX), "16.0 EiB");
 }
 
+TEST(Size, ACapacityWhoseUnitWasForgottenIsRefused) {
+  EXPECT_EQ(parse_capacity("21GiB"), 21ull << 30);
+  EXPECT_EQ(parse_capacity("700KiB"), 700u << 10);
+  EXPECT_EQ(parse_capacity("1048576"), kMiB);
+  for (const char* text : {"21", "0", "1048575", " 80 "}) EXPECT_FALSE(parse_capacity(text)) << text;
+  EXPECT_EQ(parse_capacity("21").error().message,
+            "'21' is a number of bytes: write a unit, such as 21GiB");
+}
+
 }  // namespace
 }  // namespace gpumemprof

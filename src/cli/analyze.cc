@@ -110,7 +110,7 @@ Result<Shown> show(const Analysis& analysis, const Tables& tables,
 Result<AnalysisOptions> analysis_options(const AnalyzeArguments& arguments) {
   AnalysisOptions options;
   if (arguments.capacity.empty()) return options;
-  const auto capacity = parse_size(arguments.capacity);
+  const auto capacity = parse_capacity(arguments.capacity);
   if (!capacity) return std::unexpected(capacity.error());
   options.capacity_bytes = *capacity;
   return options;

@@ -42,7 +42,7 @@ int read_cost_options(const CostArguments& arguments, const std::string& capacit
     read.boards = std::move(*boards);
   }
   if (!capacity.empty()) {
-    auto bytes = parse_size(capacity);
+    auto bytes = parse_capacity(capacity);
     if (!bytes) return report_error("--capacity", bytes.error());
     read.capacity_bytes = *bytes;
   }

@@ -80,7 +80,7 @@ Result<ConfigurationRequest> request_of(const EstimateArguments& arguments) {
     request.options.push_back(std::move(*setting));
   }
   if (!arguments.capacity.empty()) {
-    auto bytes = parse_size(arguments.capacity);
+    auto bytes = parse_capacity(arguments.capacity);
     if (!bytes) return std::unexpected(bytes.error());
     request.capacity_bytes = *bytes;
   }

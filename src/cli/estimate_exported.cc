@@ -174,7 +174,7 @@ Result<ExportedAnswer> answer_exported(const EstimateArguments& arguments,
   answer.subject = path;
   answer.target = arguments.target;
   if (!arguments.capacity.empty()) {
-    auto bytes = parse_size(arguments.capacity);
+    auto bytes = parse_capacity(arguments.capacity);
     if (!bytes) return std::unexpected(bytes.error());
     answer.capacity_bytes = *bytes;
   }

@@ -246,7 +246,7 @@ Status add_prices(const std::string& path, EstimateAnswer* answer) {
 Status fill(const EstimateArguments& arguments, EstimateAnswer* answer) {
   if (auto fine = check(arguments); !fine) return fine;
   if (!arguments.capacity.empty()) {
-    auto bytes = parse_size(arguments.capacity);
+    auto bytes = parse_capacity(arguments.capacity);
     if (!bytes) return std::unexpected(bytes.error());
     answer->capacity_bytes = *bytes;
   }

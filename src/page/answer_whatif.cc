@@ -75,7 +75,7 @@ PageAnswer whatif_answer(PageRequest& request) {
   const std::string settings = request.text("settings"), capacity = request.text("capacity");
   std::optional<uint64_t> capacity_bytes;
   if (!capacity.empty() && capacity != "none") {
-    const auto size = parse_size(capacity);
+    const auto size = parse_capacity(capacity);
     if (!size) request.refuse(size.error().message);
     if (size) capacity_bytes = *size;
   }

@@ -47,6 +47,10 @@ class BlockKeys {
   }
   /// Whether a block may have another key at another moment.
   bool is_by_kind() const { return by_ == Dimension::kCategory || by_ == Dimension::kModule; }
+  /// Whether all blocks have the same key at all moments.
+  bool is_of_all() const {
+    return by_ == Dimension::kNone || (by_ == Dimension::kCategory && table_.kinds.size() == 1);
+  }
   uint32_t count() const { return static_cast<uint32_t>(ids_.size()); }
   /// The name by which the page may refer to it in later requests.
   const std::string& id(uint32_t key) const { return ids_[key]; }

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "page/filter.h"
-#include "page/keeper.h"
+#include "page/keeper_for_tests.h"
 
 namespace gpumemprof {
 namespace {
@@ -38,7 +38,8 @@ struct ThreeLines {
     }
     add(Action::kFreeCompleted, 0, 0);
     batch.address.back() = batch.address.front();
-    keeper.take(batch);
+    LiveState state;
+    take_numbered(&batch, &state, &keeper);
     devices.resize(2);
     devices[0].index = 4;
     devices[0].table = std::make_unique<BlockTable>();

@@ -43,11 +43,14 @@ uint32_t TableFiller::add_block(uint64_t address, uint64_t size_bytes, uint32_t 
 void TableFiller::adopt(const LiveState& before, uint16_t device) {
   const DeviceState& state = before.devices()[device];
   allocations_before_ = state.actions[static_cast<size_t>(Action::kAlloc)];
-  std::vector<std::pair<uint64_t, LiveBlock>> blocks(state.blocks.begin(), state.blocks.end());
-  std::ranges::sort(blocks, {}, &std::pair<uint64_t, LiveBlock>::first);
-  for (const auto& [address, block] : blocks) {
-    *by_address_.try_emplace(address, 0).number =
-        add_block(address, block.size_bytes, 0, block.stack, block.thread);
+  std::vector<std::pair<uint64_t, uint32_t>> blocks;
+  state.blocks.each_number(
+      [&](uint64_t address, uint32_t number) { blocks.push_back({address, number}); });
+  std::ranges::sort(blocks);
+  for (const auto& [address, number] : blocks) {
+    const LiveBlock& block = *state.blocks.find(address);
+    live_at(number) = {block.size_bytes,
+                       add_block(address, block.size_bytes, 0, block.stack, block.thread)};
   }
   open();
 }
@@ -59,30 +62,27 @@ void TableFiller::adopt(const AllocatorTrace& trace, const TraceStart& start) {
   table.changes.reserve(trace.events.size() + 1);
   table.streams = trace.streams;
   if (table.streams.empty()) table.streams.push_back(0);
-  by_number_.assign(start.number_count, kNone);
+  live_.assign(start.number_count, {});
   for (const EarlierBlock& earlier : start.blocks) {
     // Like in LiveState: a block that a contradictory trace names twice exists once.
-    const bool is_new = by_number_[earlier.number] == kNone;
+    Live& live = live_at(earlier.number);
+    const bool is_new = live.block == kNone;
     const uint32_t block = add_block(earlier.address, is_new ? earlier.requested_bytes : 0, 0,
                                      earlier.stack, UINT32_MAX);
     table.stream[block] = earlier.stream;
-    if (is_new) by_number_[earlier.number] = block;
+    if (is_new) live = {earlier.requested_bytes, block};
     if (!is_new) table.end[block] = 0;
   }
   open();
 }
 
-uint32_t TableFiller::block_at(uint64_t address) const {
-  const uint32_t* number = by_address_.find(address);
-  return number ? *number : kNone;
+uint32_t TableFiller::block_of(uint32_t number) const {
+  return number < live_.size() ? live_[number].block : kNone;
 }
 
-/// The place of the number of an event's live block; null: none.
-uint32_t* TableFiller::place_of(const EventBatch& batch, size_t i) {
-  if (batch.block.empty()) return by_address_.find(batch.address[i]);
-  if (batch.block[i] >= by_number_.size()) return nullptr;
-  uint32_t* place = &by_number_[batch.block[i]];
-  return *place == kNone ? nullptr : place;
+TableFiller::Live& TableFiller::live_at(uint32_t number) {
+  if (number >= live_.size()) live_.resize(size_t{number} + 1);
+  return live_[number];
 }
 
 void TableFiller::take(const EventBatch& batch, size_t i, const Beside& beside) {
@@ -105,9 +105,10 @@ void TableFiller::take(const EventBatch& batch, size_t i, const Beside& beside) 
   } else if (ends) {
     free(batch, i, moment);
   } else if (action == Action::kFreeRequested) {
-    if (const uint32_t* place = place_of(batch, i)) {
-      table.changes[moment] = static_cast<uint32_t>(BlockChange::kFreeRequested) << 30 | *place;
-      just_requested_ = {*place, moment};
+    if (const Live* live = live_of(batch, i)) {
+      table.changes[moment] =
+          static_cast<uint32_t>(BlockChange::kFreeRequested) << 30 | live->block;
+      just_requested_ = {live->block, moment};
     }
   } else {
     take_other(batch, i, moment, beside.detail);
@@ -148,25 +149,16 @@ void TableFiller::allocate(const EventBatch& batch, size_t i, uint32_t moment,
   const uint32_t block =
       add_block(batch.address[i], batch.size_bytes[i], moment, batch.stack[i], batch.thread[i]);
   table.changes[moment] = static_cast<uint32_t>(BlockChange::kAlloc) << 30 | block;
-  uint32_t* place;
-  bool is_new;
-  if (batch.block.empty()) {
-    const AddressMap::Inserted put = by_address_.try_emplace(batch.address[i], block);
-    place = put.number, is_new = put.is_new;
-  } else {
-    if (batch.block[i] >= by_number_.size()) by_number_.resize(batch.block_count, kNone);
-    place = &by_number_[batch.block[i]];
-    is_new = *place == kNone;
-  }
-  if (!is_new) {  // its free was missed
+  Live& live = live_at(batch.block[i]);
+  if (live.block != kNone) {  // its free was missed
     ++table.repeated_allocs;
-    live_bytes_ -= table.size_bytes[*place];
-    table.end[*place] = moment;
-    table.replaced.push_back({moment, *place});
-    end_waiting(*place, moment);
-    end_rounding(*place, moment);
+    live_bytes_ -= live.size_bytes;
+    table.end[live.block] = moment;
+    table.replaced.push_back({moment, live.block});
+    end_waiting(live.block, moment);
+    end_rounding(live.block, moment);
   }
-  *place = block;
+  live = {batch.size_bytes[i], block};
   if (trace_) {
     table.stream[block] = trace_->events[batch.first_event + i].stream;
   } else if (!batch.stream.empty()) {
@@ -190,13 +182,13 @@ void TableFiller::set_stream(uint32_t block, int64_t stream) {
 }
 
 void TableFiller::free(const EventBatch& batch, size_t i, uint32_t moment) {
-  uint32_t* place = place_of(batch, i);
-  if (place == nullptr) {
+  const Live* live = live_of(batch, i);
+  if (live == nullptr) {
     end_requested();
     ++table.unmatched_frees;
     return;
   }
-  const uint32_t block = *place;
+  const auto [size_bytes, block] = *live;
   // Requested and completed with the next event: it waited for nothing.
   if (just_requested_ && just_requested_->block == block)
     just_requested_.reset();
@@ -206,11 +198,8 @@ void TableFiller::free(const EventBatch& batch, size_t i, uint32_t moment) {
   end_rounding(block, moment);
   table.changes[moment] = static_cast<uint32_t>(BlockChange::kFree) << 30 | block;
   table.end[block] = moment;
-  live_bytes_ -= table.size_bytes[block];
-  if (batch.block.empty())
-    by_address_.erase(place);
-  else
-    *place = kNone;
+  live_bytes_ -= size_bytes;
+  live_[batch.block[i]].block = kNone;
 }
 
 /// A requested free that the next event does not complete waits.
@@ -364,12 +353,12 @@ void Keeper::begin_trace(uint16_t device, const AllocatorTrace& trace, const Tra
 }
 
 void Keeper::take(EventBatch& batch) {
-  constexpr size_t kAhead = 16;  // events: their slots are in the cache then
+  constexpr size_t kNear = 12, kFar = 24;  // events: their rows are in the cache then
   size_t detail = 0, total = 0, request = 0;
   for (size_t i = 0; i < batch.size(); ++i) {
-    if (i + kAhead < batch.size()) filler(batch.device[i + kAhead]).expect(batch, i + kAhead);
-    filler(batch.device[i])
-        .take(batch, i,
+    TableFiller& of = filler(batch.device[i]);
+    if (i + kFar < batch.size()) of.expect(batch, i + kNear, i + kFar);
+    of.take(batch, i,
               {.detail = beside(batch.details, &detail, i),
                .totals = beside(batch.totals, &total, i),
                .requested = beside(batch.requested, &request, i)});
@@ -384,9 +373,9 @@ uint32_t Keeper::made_by(uint16_t device, uint64_t number) const {
   return is_known ? devices_[device]->made_by(number) : static_cast<uint32_t>(number);
 }
 
-uint32_t Keeper::block_at(uint16_t device, uint64_t address) const {
+uint32_t Keeper::block_of(uint16_t device, uint32_t number) const {
   const bool is_known = device < devices_.size() && devices_[device];
-  return is_known ? devices_[device]->block_at(address) : kNone;
+  return is_known ? devices_[device]->block_of(number) : kNone;
 }
 
 void Keeper::tell(uint16_t device, uint32_t block, const CategoryHolder& what, uint64_t until) {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "analysis/categories/block_keeper.h"
+#include "base/large_pages.h"
 #include "page/block_table.h"
-#include "trace/address_map.h"
 
 namespace gpumemprof {
 
@@ -29,15 +29,16 @@ class TableFiller {
     const RequestedSize* requested = nullptr;
   };
   void take(const EventBatch& batch, size_t i, const Beside& beside);
-  /// Event `i` will be taken soon.
-  void expect(const EventBatch& batch, size_t i) const {
-    if (batch.block.empty()) by_address_.prefetch(batch.address[i]);
+  /// An event will be taken soon: `near` sooner than `far`.
+  void expect(const EventBatch& batch, size_t near, size_t far) const {
+    if (const Live* live = live_of(batch, near)) __builtin_prefetch(&table.end[live->block]);
+    if (batch.block[far] < live_.size()) __builtin_prefetch(&live_[batch.block[far]]);
   }
   void end_batch(const EventBatch& batch);
   uint32_t made_by(uint64_t number) const {
     return static_cast<uint32_t>(table.earlier_blocks + (number - allocations_before_));
   }
-  uint32_t block_at(uint64_t address) const;
+  uint32_t block_of(uint32_t number) const;
   void tell(uint32_t block, const CategoryHolder& what, uint64_t until);
   void tell_rules(const std::vector<RuledBlock>& allocated, const std::vector<RuledBlock>& earlier);
   void finish();
@@ -50,12 +51,22 @@ class TableFiller {
   struct Requested {
     uint32_t block, moment;
   };
+  struct Live {
+    uint64_t size_bytes = 0;
+    uint32_t block = kNone;  // kNone: none has the number
+  };
   void add_rounding(uint32_t block, uint64_t requested_bytes, uint32_t moment);
   void end_rounding(uint32_t block, uint32_t moment);
   void open();
   uint32_t add_block(uint64_t address, uint64_t size_bytes, uint32_t start, uint32_t stack,
                      uint32_t thread);
-  uint32_t* place_of(const EventBatch& batch, size_t i);
+  /// Of the block that an event ends or asks to end; null: none.
+  const Live* live_of(const EventBatch& batch, size_t i) const {
+    const uint32_t number = batch.block[i];
+    if (number >= live_.size() || live_[number].block == kNone) return nullptr;
+    return &live_[number];
+  }
+  Live& live_at(uint32_t number);
   void allocate(const EventBatch& batch, size_t i, uint32_t moment, const AllocatorDetail* detail);
   void free(const EventBatch& batch, size_t i, uint32_t moment);
   void take_other(const EventBatch& batch, size_t i, uint32_t moment,
@@ -71,8 +82,7 @@ class TableFiller {
   uint64_t allocations_before_ = 0;
   uint64_t live_bytes_ = 0, reserved_bytes_ = 0;
   bool has_totals_ = false;
-  AddressMap by_address_;
-  std::vector<uint32_t, LargePages<uint32_t>> by_number_;  // kNone: none
+  std::vector<Live, LargePages<Live>> live_;  // by number
   std::vector<uint32_t> own_events_;  // of the batch: those of the device, by index in it
   uint32_t moments_before_batch_ = 1;
   std::vector<Told> told_;  // within the batch
@@ -90,7 +100,7 @@ class Keeper final : public BlockKeeper {
   void begin_trace(uint16_t device, const AllocatorTrace& trace, const TraceStart& start) override;
   void take(EventBatch& batch) override;
   uint32_t made_by(uint16_t device, uint64_t number) const override;
-  uint32_t block_at(uint16_t device, uint64_t address) const override;
+  uint32_t block_of(uint16_t device, uint32_t number) const override;
   void tell(uint16_t device, uint32_t block, const CategoryHolder& what, uint64_t until) override;
   void tell_rules(uint16_t device, const std::vector<RuledBlock>& allocated,
                   const std::vector<RuledBlock>& earlier) override;

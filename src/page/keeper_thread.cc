@@ -78,9 +78,9 @@ void KeeperThread::take(EventBatch& batch) {
   changed_.notify_all();
 }
 
-uint32_t KeeperThread::block_at(uint16_t device, uint64_t address) const {
+uint32_t KeeperThread::block_of(uint16_t device, uint32_t number) const {
   wait();
-  return keeper_.block_at(device, address);
+  return keeper_.block_of(device, number);
 }
 
 void KeeperThread::tell_rules(uint16_t device, const std::vector<RuledBlock>& allocated,

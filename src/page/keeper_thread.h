@@ -25,7 +25,7 @@ class KeeperThread final : public BlockKeeper {
   uint32_t made_by(uint16_t device, uint64_t number) const override {
     return (device < first_.size() ? first_[device] : 0) + static_cast<uint32_t>(number);
   }
-  uint32_t block_at(uint16_t device, uint64_t address) const override;
+  uint32_t block_of(uint16_t device, uint32_t number) const override;
   void tell(uint16_t device, uint32_t block, const CategoryHolder& what, uint64_t until) override {
     told_.push_back({device, block, what, until});
   }

@@ -10,7 +10,10 @@ namespace gpumemprof {
 KeyLevels::KeyLevels(const BlockTable& table, BlockKeys keys, const std::vector<uint8_t>* taken)
     : table_(table), takes_all_(taken == nullptr) {
   const std::vector<uint32_t> shown = find_keys(&keys, taken);
-  fill(shown.size());
+  if (takes_all_ && shown.size() == 1 && kind_changes_.empty() && table_.blocks() != 0)
+    fill_from_table();
+  else
+    fill(shown.size());
   sort_keys(keys, shown);
 }
 
@@ -21,6 +24,12 @@ struct KeyLevels::RawChange {
 /// The key of each block, and which are shown: those with the highest peaks.
 std::vector<uint32_t> KeyLevels::find_keys(BlockKeys* keys, const std::vector<uint8_t>* taken) {
   const uint32_t blocks = table_.blocks();
+  if (taken == nullptr && blocks != 0 && keys->is_of_all()) {
+    const uint32_t key = keys->first_key(0);
+    keys_.push_back({keys->id(key), keys->label(key), 0});
+    key_.resize(blocks, 0);
+    return {key};
+  }
   GrowingColumn<uint32_t> raw;
   raw.resize(blocks, kNone);
   for (uint32_t b = 0; b < blocks; ++b) {
@@ -182,6 +191,17 @@ void KeyLevels::apply(uint32_t moment, const Gain& gain, const Lose& lose) const
       return end(block);
     default:
       return;
+  }
+}
+
+/// The only key has what the table has, of which the highest levels are known.
+void KeyLevels::fill_from_table() {
+  const auto steps = [this](uint32_t m) { return table_.added_bytes(m); };
+  for (uint32_t m = 0; m < table_.moments(); m += kStride) {
+    const uint32_t end = std::min(table_.moments(), m + kStride);
+    const LevelForest::Range range = table_.levels.range(m, end, steps);
+    kept_.push_back(range.most_at), held_.push_back(range.most);
+    keys_[0].most_bytes = std::max(keys_[0].most_bytes, range.most);
   }
 }
 

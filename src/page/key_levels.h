@@ -68,6 +68,7 @@ class KeyLevels {
                               const absl::flat_hash_map<uint32_t, uint32_t>& last_of,
                               size_t keys) const;
   void fill(size_t shown);
+  void fill_from_table();
   void sort_keys(const BlockKeys& of, const std::vector<uint32_t>& shown);
   uint8_t key_of_end(uint32_t block) const;
   /// The change of the matching bytes at the step to a moment.

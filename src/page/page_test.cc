@@ -9,7 +9,7 @@
 #include "page/address_space.h"
 #include "page/columns.h"
 #include "page/filter.h"
-#include "page/keeper.h"
+#include "page/keeper_for_tests.h"
 #include "page/key_levels.h"
 #include "page/level_forest.h"
 #include "page/packed_column.h"
@@ -128,9 +128,7 @@ void compare_with_a_plain_model(uint32_t stacks) {
     tables.stacks.push(0, tables.stacks.intern_frame({file, file, static_cast<uint32_t>(s)}));
   }
   Keeper keeper;
-  keeper.begin(nullptr);
-  EventBatch batch;
-  while (*source.next(&batch)) keeper.take(batch);
+  take_all(&source, &keeper);
   const auto kept = keeper.finish();
   ASSERT_EQ(kept.size(), 1u);
   const BlockTable& table = *kept[0];
@@ -194,9 +192,7 @@ TEST(Keeper, WhatAFilterTakesAndLeavesIsAll) {
   std::mt19937_64 dice(4);
   MemorySource source(random_events(2000, &dice), 64);
   Keeper keeper;
-  keeper.begin(nullptr);
-  EventBatch batch;
-  while (*source.next(&batch)) keeper.take(batch);
+  take_all(&source, &keeper);
   const auto kept = keeper.finish();
   const BlockTable& table = *kept[0];
   const auto some = Filter::parse("bytes>500")->taken(table, source.tables(), 0);

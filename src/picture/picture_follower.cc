@@ -44,8 +44,9 @@ class PictureFollower final : public FollowObserver {
     driver_.seed(before, tables_);
     // On which stream they were made went with their events.
     for (size_t device = 0; device < before.devices().size(); ++device) {
-      for (const auto& [address, block] : before.devices()[device].blocks)
+      before.devices()[device].blocks.each_number([&](uint64_t address, uint32_t) {
         streams_[{static_cast<uint16_t>(device), address}] = std::nullopt;
+      });
     }
   }
   void apply(const EventBatch& batch, LiveState* state) override {
@@ -104,8 +105,9 @@ class PictureFollower final : public FollowObserver {
         add(address, block.stack, category_name(block.category), block.bytes);
       });
     } else {
-      for (const auto& [address, block] : state.devices()[device].blocks)
+      state.devices()[device].blocks.each([&](uint64_t address, const LiveBlock& block) {
         add(address, block.stack, {}, block.size_bytes);
+      });
     }
     std::vector<FollowedHeld> held;
     for (const auto& [key, sum] : sums) {

@@ -221,9 +221,7 @@ bool EventDecoder::Impl::events(uint32_t count, uint64_t time, EventBatch* batch
   Walk walk{model, ByteReader(columns[kTokens]),       ByteReader(columns[kAddresses]),
             ages,  ByteReader(columns[kTotalsColumn]), ByteReader(columns[kNumbers]),
             shift};
-  batch->time_ns.resize(count), batch->address.resize(count), batch->size_bytes.resize(count);
-  batch->stack.resize(count), batch->thread.resize(count), batch->device.resize(count);
-  batch->action.resize(count);
+  batch->overwrite(count);
   ages.take(columns[kAges]);
   uint64_t thread = 0;
   for (uint32_t i = 0; i < count; ++i) {
@@ -274,9 +272,10 @@ EventDecoder::EventDecoder() : impl_(std::make_unique<Impl>()) {}
 EventDecoder::~EventDecoder() = default;
 
 Status EventDecoder::decode(std::string_view bytes, uint32_t count, EventBatch* batch) {
-  batch->clear();
-  if (count == 0 || count > kMostSealedEvents)
+  if (count == 0 || count > kMostSealedEvents) {
+    batch->clear();
     return fail(ErrorCode::kBadInput, "an impossible number of events");
+  }
   ByteReader in(bytes);
   uint64_t time = 0;
   if (impl_->head(&in, count, &time) && impl_->events(count, time, batch)) return {};

@@ -83,7 +83,7 @@ class AddressMap {
     uint32_t is_used = 0;
   };
   using Slots = std::vector<Slot, LargePages<Slot>>;  // looked up at random: few pages to find
-  static constexpr size_t kLeastSlots = 1 << 10;
+  static constexpr size_t kLeastSlots = 16;  // one for each device of thousands of processes
   static constexpr uint64_t kOdd = 0x9e3779b97f4a7c15u;
 
   // A different seed in every run, so that no file can be crafted to collide.

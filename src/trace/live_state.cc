@@ -35,7 +35,7 @@ void LiveState::apply(const EventBatch& batch, OnFree on_free, void* context) {
 
 void LiveState::adopt(uint16_t index, uint64_t address, const LiveBlock& block) {
   DeviceState& device = this->device(index);
-  if (device.blocks.try_emplace(address, block).second) hold_before(device, block);
+  if (device.blocks.put(address, block).is_new) hold_before(device, block);
 }
 
 void LiveState::adopt_numbered(uint16_t index, uint32_t number, const LiveBlock& block) {
@@ -119,11 +119,11 @@ Status LiveState::absorb(const LiveState& part, const IdMap& map) {
       sum.peak_epoch = from.peak_epoch;
     }
     to.blocks.reserve(from.blocks.size());
-    for (auto [address, block] : from.blocks) {
+    from.blocks.each([&](uint64_t address, LiveBlock block) {
       block.stack = translate(map.stacks, block.stack, 0);
       block.thread = translate(map.threads, block.thread, UINT32_MAX);
-      to.blocks.emplace(address, block);
-    }
+      to.blocks.put(address, block);
+    });
   }
   event_count_ += part.event_count_;
   return {};

@@ -13,19 +13,10 @@
 #include "base/error.h"
 #include "base/large_pages.h"
 #include "trace/event.h"
+#include "trace/live_blocks.h"
 #include "trace/tables.h"
 
 namespace gpumemprof {
-
-/// A block that is live.
-struct LiveBlock {
-  static constexpr uint64_t kUnknownTime = UINT64_MAX;  ///< live since before the first event
-  static constexpr uint64_t kGone = UINT64_MAX - 1;     ///< in DeviceState::numbered: not live
-  uint64_t size_bytes;
-  uint64_t time_ns;
-  uint32_t stack;
-  uint32_t thread;
-};
 
 /// The figures of one stack on one device.
 struct Site {
@@ -69,8 +60,8 @@ using LargeMap = absl::flat_hash_map<Key, T, absl::container_internal::hash_defa
 /// Sites are a map, not a vector by stack id: most nodes of the stack tree never allocate
 /// themselves, and a damaged checkpoint that names stack 4 billion costs only one entry.
 struct DeviceState : DeviceFigures {
-  LargeMap<uint32_t, Site> sites;        ///< by stack id
-  LargeMap<uint64_t, LiveBlock> blocks;  ///< what is live, by address
+  LargeMap<uint32_t, Site> sites;  ///< by stack id
+  LiveBlocks blocks;               ///< what is live, by address
   /// Or by number, if the source numbers its blocks: one access and no search.
   std::vector<LiveBlock, LargePages<LiveBlock>> numbered;
 };
@@ -105,9 +96,12 @@ class LiveState {
 
   void apply(const EventBatch& batch, OnFree on_free = nullptr, void* context = nullptr);
 
-  /// The same with an observer that the compiler can inline; trace/live_state_apply.h.
+  /// The same with an observer that the compiler can inline; trace/live_state_apply.h. `numbers`:
+  /// becomes, by event, the number in LiveBlocks of the block that it begins, ends or asks to end,
+  /// kNoNumber for other events; empty if the batch has numbers of its own.
   template <class Observer>
-  void apply_observed(const EventBatch& batch, Observer& observer);
+  void apply_observed(const EventBatch& batch, Observer& observer,
+                      std::vector<uint32_t>* numbers = nullptr);
 
   /// A block that was live before the first event: it holds memory without an event. Ignored if the
   /// address is taken. Only before the first apply().
@@ -142,7 +136,7 @@ class LiveState {
   static void release(DeviceState& device, const LiveBlock& block);
   static void hold_before(DeviceState& device, const LiveBlock& block);
   template <class Blocks, class Observer>
-  void apply_to(const EventBatch& batch, Observer& observer);
+  void apply_to(const EventBatch& batch, Observer& observer, Blocks blocks);
 
   uint64_t event_count_ = 0;
   std::vector<DeviceState> devices_;

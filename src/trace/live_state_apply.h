@@ -55,26 +55,37 @@ inline void LiveState::release(DeviceState& device, const LiveBlock& block) {
 
 /// The live blocks of devices whose batches do not number them.
 struct BlocksByAddress {
+  uint32_t* numbers = nullptr;  // by event; null: not asked for
+
   static void begin(DeviceState&, const EventBatch&) {}
   static void prefetch(const DeviceState& device, const EventBatch& batch, size_t i) {
     device.blocks.prefetch(batch.address[i]);
   }
+  static void prefetch_block(const DeviceState& device, const EventBatch& batch, size_t i) {
+    constexpr size_t kFewBlocks = 16384;
+    if (device.blocks.size() > kFewBlocks) device.blocks.prefetch_block(batch.address[i]);
+  }
   static const LiveBlock* find(const DeviceState& device, const EventBatch& batch, size_t i) {
-    const auto known = device.blocks.find(batch.address[i]);
-    return known == device.blocks.end() ? nullptr : &known->second;
+    return device.blocks.find(batch.address[i]);
   }
   /// The block, and whether it was inserted; otherwise another one is live there.
-  static std::pair<LiveBlock*, bool> put(DeviceState& device, const EventBatch& batch, size_t i,
-                                         const LiveBlock& block) {
-    const auto [known, added] = device.blocks.try_emplace(batch.address[i], block);
-    return {&known->second, added};
+  std::pair<LiveBlock*, bool> put(DeviceState& device, const EventBatch& batch, size_t i,
+                                  const LiveBlock& block) const {
+    const auto [number, added] = device.blocks.put(batch.address[i], block);
+    if (numbers) numbers[i] = number;
+    return {&device.blocks.numbered(number), added};
   }
-  static std::optional<LiveBlock> take(DeviceState& device, const EventBatch& batch, size_t i) {
-    const auto known = device.blocks.find(batch.address[i]);
-    if (known == device.blocks.end()) return std::nullopt;
-    const LiveBlock block = known->second;
-    device.blocks.erase(known);
-    return block;
+  std::optional<LiveBlock> take(DeviceState& device, const EventBatch& batch, size_t i) const {
+    const uint32_t number = device.blocks.take(batch.address[i]);
+    if (numbers) numbers[i] = number;
+    if (number == LiveBlocks::kNoNumber) return std::nullopt;
+    return device.blocks.numbered(number);
+  }
+  /// Of an event that neither begins nor ends a block.
+  void pass(const DeviceState& device, const EventBatch& batch, size_t i) const {
+    if (numbers == nullptr) return;
+    numbers[i] = is_free(batch.action[i]) ? device.blocks.number_at(batch.address[i])
+                                          : LiveBlocks::kNoNumber;
   }
 };
 
@@ -107,6 +118,8 @@ struct BlocksByNumber {
     known.time_ns = LiveBlock::kGone;
     return block;
   }
+  static void prefetch_block(const DeviceState&, const EventBatch&, size_t) {}
+  static void pass(const DeviceState&, const EventBatch&, size_t) {}
 };
 
 /// With very many live blocks or stacks almost every look-up misses the caches, so it is prefetched
@@ -119,7 +132,10 @@ void look_ahead(const std::vector<DeviceState>& devices, const EventBatch& batch
   if (far >= batch.size()) return;
   Blocks::prefetch(devices[batch.device[far]], batch, far);
   const DeviceState& device = devices[batch.device[near]];
-  if (device.sites.size() < kFewSites) return;
+  if (device.sites.size() < kFewSites) {
+    if (is_free(batch.action[near])) Blocks::prefetch_block(device, batch, near);
+    return;
+  }
   uint32_t stack = batch.stack[near];
   if (is_free(batch.action[near])) {
     const LiveBlock* block = Blocks::find(device, batch, near);
@@ -138,17 +154,19 @@ inline bool is_second_half(const DeviceState& device, Action action, const Event
 }
 
 template <class Observer>
-void LiveState::apply_observed(const EventBatch& batch, Observer& observer) {
+void LiveState::apply_observed(const EventBatch& batch, Observer& observer,
+                               std::vector<uint32_t>* numbers) {
+  if (numbers) numbers->resize(batch.block.empty() ? batch.size() : 0);
   if (batch.size() == 0) return;
   if (batch.block.empty()) {
-    apply_to<BlocksByAddress>(batch, observer);
+    apply_to(batch, observer, BlocksByAddress{numbers ? numbers->data() : nullptr});
   } else {
-    apply_to<BlocksByNumber>(batch, observer);
+    apply_to(batch, observer, BlocksByNumber{});
   }
 }
 
 template <class Blocks, class Observer>
-void LiveState::apply_to(const EventBatch& batch, Observer& observer) {
+void LiveState::apply_to(const EventBatch& batch, Observer& observer, Blocks blocks) {
   const size_t count = batch.size();
   device(*std::max_element(batch.device.begin(), batch.device.end()));  // none moves from here on
   for (DeviceState& device : devices_) Blocks::begin(device, batch);
@@ -162,7 +180,7 @@ void LiveState::apply_to(const EventBatch& batch, Observer& observer) {
     ++device.actions[number < kActionCount ? number : 0];
     if (action == Action::kAlloc) {
       const LiveBlock block{batch.size_bytes[i], batch.time_ns[i], batch.stack[i], batch.thread[i]};
-      const auto [known, added] = Blocks::put(device, batch, i, block);
+      const auto [known, added] = blocks.put(device, batch, i, block);
       if (!added) {
         ++device.repeated_allocs;
         release(device, *known);
@@ -186,7 +204,7 @@ void LiveState::apply_to(const EventBatch& batch, Observer& observer) {
       observer.on_alloc(i, index, device);
     } else if (action == Action::kFreeCompleted ||
                (action == Action::kFreeRequested && !batch.frees_in_two_steps)) {
-      const std::optional<LiveBlock> block = Blocks::take(device, batch, i);
+      const std::optional<LiveBlock> block = blocks.take(device, batch, i);
       if (!block) {
         if (!is_second_half(device, action, batch)) ++device.unmatched_frees;
         observer.on_other(i, index, device);
@@ -195,6 +213,7 @@ void LiveState::apply_to(const EventBatch& batch, Observer& observer) {
       release(device, *block);
       observer.on_free(i, index, device, *block);
     } else {
+      blocks.pass(device, batch, i);
       observer.on_other(i, index, device);
     }
   }

@@ -48,13 +48,19 @@ class Cursor {
   std::optional<Error> error_;
 };
 
-template <class Map>
-auto sorted_keys(const Map& map) {
-  std::vector<typename Map::key_type> keys;
-  keys.reserve(map.size());
-  for (const auto& item : map) keys.push_back(item.first);
-  std::sort(keys.begin(), keys.end());
-  return keys;
+std::vector<uint32_t> sorted_stacks(const DeviceState& device) {
+  std::vector<uint32_t> stacks;
+  stacks.reserve(device.sites.size());
+  for (const auto& [stack, site] : device.sites) stacks.push_back(stack);
+  std::ranges::sort(stacks);
+  return stacks;
+}
+std::vector<uint64_t> sorted_addresses(const LiveBlocks& blocks) {
+  std::vector<uint64_t> addresses;
+  addresses.reserve(blocks.size());
+  blocks.each_number([&](uint64_t address, uint32_t) { addresses.push_back(address); });
+  std::ranges::sort(addresses);
+  return addresses;
 }
 
 void put_device(std::string* out, const DeviceState& device) {
@@ -63,7 +69,7 @@ void put_device(std::string* out, const DeviceState& device) {
   }
   put_varint(out, device.sites.size());
   uint64_t previous = 0;
-  for (uint32_t stack : sorted_keys(device.sites)) {
+  for (uint32_t stack : sorted_stacks(device)) {
     const Site& site = device.sites.find(stack)->second;
     put_varint(out, stack - previous);
     previous = stack;
@@ -71,8 +77,8 @@ void put_device(std::string* out, const DeviceState& device) {
   }
   put_varint(out, device.blocks.size());
   previous = 0;
-  for (uint64_t address : sorted_keys(device.blocks)) {
-    const LiveBlock& block = device.blocks.find(address)->second;
+  for (uint64_t address : sorted_addresses(device.blocks)) {
+    const LiveBlock& block = *device.blocks.find(address);
     put_varint(out, address - previous);
     previous = address;
     put_varint(out, block.size_bytes), put_varint(out, block.time_ns), put_varint(out, block.stack),
@@ -115,7 +121,7 @@ void get_blocks(Cursor& in, DeviceState* device) {
         static_cast<uint32_t>(in.get_at_most(UINT32_MAX, "a stack id has more than 32 bits"));
     block.thread =
         static_cast<uint32_t>(in.get_at_most(UINT32_MAX, "a thread has more than 32 bits"));
-    if (!device->blocks.emplace(address, block).second) in.damaged("a duplicate block");
+    if (!device->blocks.put(address, block).is_new) in.damaged("a duplicate block");
     if (!device->sites.contains(block.stack)) in.damaged("a block's stack holds nothing");
     live_bytes += block.size_bytes;
   }

@@ -196,7 +196,7 @@ TEST(LiveState, ADamagedCheckpointIsAnErrorOrAConsistentState) {
       if (!parsed) continue;  // a changed time or total is for the chunk's CRC to notice
       for (const DeviceState& device : parsed->devices()) {
         uint64_t sum = 0;
-        for (const auto& [address, block] : device.blocks) sum += block.size_bytes;
+        device.blocks.each([&](uint64_t, const LiveBlock& block) { sum += block.size_bytes; });
         ASSERT_EQ(sum, device.live_bytes);
       }
     }
@@ -229,7 +229,7 @@ TEST(LiveState, AbsorbTranslatesIdsAndAddsUpStacksThatBecomeUnknown) {
   EXPECT_EQ(holders[1].stack, 0u);
   EXPECT_EQ(holders[1].bytes, 58u);
   EXPECT_EQ(whole.devices()[2].live_bytes, 108u);
-  EXPECT_EQ(whole.devices()[2].blocks.at(0x1).thread, 5u);
+  EXPECT_EQ(whole.devices()[2].blocks.find(0x1)->thread, 5u);
   EXPECT_FALSE(whole.absorb(part, {stacks, threads, devices})) << "the same device twice";
   LiveState other;
   EXPECT_FALSE(other.absorb(part, {stacks, threads, {}})) << "a device without a name";

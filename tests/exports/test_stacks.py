@@ -78,7 +78,7 @@ def test_folded_stacks_add_up_to_the_events(recording, truth, at, index):
 def test_a_device_that_there_is_not_is_named_with_those_there_are(recording):
     done = harness.execute([harness.COMMAND, "export", recording, "--to", "folded", "--device", "cuda:7"])
     assert done.rc == 2
-    assert done.stderr.decode().count("\n") == 1 and "there are cpu" in done.stderr.decode()
+    assert done.stderr.decode().count("\n") == 1 and "only cpu" in done.stderr.decode()
     assert export(recording, "--to", "folded", "--device", "cpu") == export(recording, "--to", "folded")
 
 

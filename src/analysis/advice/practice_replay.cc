@@ -138,8 +138,9 @@ Result<std::vector<uint64_t>> replay_changes(EventSource& source,
   if (const LiveState* before = source.state_before_first_event()) {
     for (ChangedTrace& trace : traces) {
       if (trace.device() >= before->devices().size()) continue;
-      for (const auto& [address, block] : before->devices()[trace.device()].blocks)
+      before->devices()[trace.device()].blocks.each([&](uint64_t address, const LiveBlock& block) {
         trace.allocate(address, {block.size_bytes, 1, block.stack});
+      });
     }
   }
   EventBatch batch;

@@ -27,13 +27,14 @@ class BlockKeeper {
   /// Before the first event of one device of a snapshot. Both outlive the device's events.
   virtual void begin_trace(uint16_t device, const AllocatorTrace& trace,
                            const TraceStart& start) = 0;
-  /// After the events of a batch were looked at. What is in `batch` then is of no use.
+  /// After the events of a batch were looked at, which has the numbers of their blocks: its own, or
+  /// LiveState's. What is in `batch` then is of no use.
   virtual void take(EventBatch& batch) = 0;
 
   /// The block that allocation `number` of a device makes, counted as DeviceFigures::actions are.
   virtual uint32_t made_by(uint16_t device, uint64_t number) const = 0;
-  /// The block that was live at an address before the batch that is being looked at.
-  virtual uint32_t block_at(uint16_t device, uint64_t address) const = 0;
+  /// The block that had this number before the batch that is being looked at.
+  virtual uint32_t block_of(uint16_t device, uint32_t number) const = 0;
   /// `block` was `what` until right before event number `until` of the source; kToItsEnd: then on.
   virtual void tell(uint16_t device, uint32_t block, const CategoryHolder& what,
                     uint64_t until) = 0;

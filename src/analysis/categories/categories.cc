@@ -26,15 +26,17 @@ void Categories::activate(const LiveState& state) {
   start_ns_ = last_ns_ = batch_->size() > 0 ? batch_->time_ns.front() : 0;
   devices_.resize(std::max(state.devices().size(), tables_.devices.size()));
   for (size_t d = 0; d < state.devices().size(); ++d) {
-    for (const auto& [address, live] : state.devices()[d].blocks) {
+    const LiveBlocks& blocks = state.devices()[d].blocks;
+    blocks.each_number([&](uint64_t address, uint32_t number) {
+      const LiveBlock& live = *blocks.find(address);
       Block block{};
       block.is_live = true;
       block.size_bytes = live.size_bytes, block.time_ns = start_ns_;
       block.stack = live.stack, block.thread = live.thread;
-      if (keeper_) block.kept_as = keeper_->block_at(static_cast<uint16_t>(d), address);
+      if (keeper_) block.kept_as = keeper_->block_of(static_cast<uint16_t>(d), number);
       devices_[d].index.try_emplace(address, static_cast<uint32_t>(devices_[d].blocks.size()));
       devices_[d].blocks.push_back(block);
-    }
+    });
   }
 }
 

@@ -25,7 +25,7 @@ std::string names_there_are(const Analysis& analysis, const Tables& tables) {
     if (listed++ == kNamesInMessage) return text + ", …";
     text += (text.empty() ? "" : ", ") + name;
   }
-  return text.empty() ? "none" : text;
+  return text;
 }
 
 }  // namespace
@@ -46,9 +46,9 @@ Result<const DeviceAnalysis*> pick_device(const Analysis& analysis, const Tables
     }
   }
   if (best != nullptr) return best;
-  return fail(ErrorCode::kUsage, "no device '" + std::string(name) + "' in " +
-                                     analysis.source.path + ": there are " +
-                                     names_there_are(analysis, tables));
+  const std::string names = names_there_are(analysis, tables);
+  return fail(ErrorCode::kUsage, "no device '" + std::string(name) + "'" +
+                                     (names.empty() ? ": nothing was allocated" : ", only " + names));
 }
 
 }  // namespace gpumemprof

@@ -339,20 +339,21 @@ void DriverGatherer::seed(const LiveState& state, const Tables& tables) {
       now.framework_allocated_bytes = device.framework_allocated_bytes;
       now.framework_reserved_bytes = device.framework_reserved_bytes;
     }
-    for (const auto& [address, block] : device.blocks) {
+    device.blocks.each([&](uint64_t address, const LiveBlock& block) {
       if (memory.device >= 0)
         came(memory, address, {block.size_bytes, library_of(block.stack, tables)});
       if (memory.host >= 0)
         host_came(memory, address, {block.size_bytes, library_of(block.stack, tables)});
-    }
+    });
   }
   // Once the ranges that they lie in are known.
   for (size_t i = 0; i < state.devices().size() && has_driver_; ++i) {
     const Memory memory = memory_of(static_cast<uint16_t>(i), tables);
     if (memory.framework < 0) continue;
-    for (const auto& [address, block] : state.devices()[i].blocks)
-      devices_[static_cast<size_t>(memory.framework)].segments.block_came(address,
-                                                                          block.size_bytes);
+    SegmentUse& segments = devices_[static_cast<size_t>(memory.framework)].segments;
+    state.devices()[i].blocks.each([&](uint64_t address, const LiveBlock& block) {
+      segments.block_came(address, block.size_bytes);
+    });
   }
 }
 

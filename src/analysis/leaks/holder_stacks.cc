@@ -54,8 +54,7 @@ void HolderStacks::resolve(Look& look, const Tables& tables, const LiveState& st
     };
     const auto& blocks = state.devices()[device].blocks;
     for (const auto& [address, holder] : look.look->by_address) {
-      const auto block = blocks.find(address);
-      if (block != blocks.end()) add(address, block->second);
+      if (const LiveBlock* block = blocks.find(address)) add(address, *block);
     }
     if (ended && ended->device == device) add(ended->address, ended->block);
   }

@@ -265,7 +265,7 @@ std::vector<ProcessHistory> LeakGatherer::finish(
         history.kept.push_back({block.size_bytes, block.time_ns, block.stack, device});
       };
       for (const LiveBlock& block : last_frees(device)) keep(block);
-      for (const auto& [address, block] : state.devices()[i].blocks) keep(block);
+      state.devices()[i].blocks.each([&](uint64_t, const LiveBlock& block) { keep(block); });
     }
     tell_median_sizes(&history);
   }

@@ -12,7 +12,7 @@ Result<StudyOptions> study_options(const StudyRequest& request) {
                        .threads = request.threads};
   options.never_runs_out = request.capacity == "none";
   if (!request.capacity.empty() && !options.never_runs_out) {
-    Result<uint64_t> bytes = parse_size(request.capacity);
+    Result<uint64_t> bytes = parse_capacity(request.capacity);
     if (!bytes)
       return fail(ErrorCode::kUsage, "capacity " + request.capacity + ": " + bytes.error().message);
     if (*bytes == 0) return fail(ErrorCode::kUsage, "the capacity must be above 0");
