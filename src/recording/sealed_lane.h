@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <future>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,14 +16,16 @@ namespace gpumemprof {
 bool translate_marks(const FileIds& ids, uint64_t shift_ns, std::vector<Mark>* marks);
 
 /// Sealed chunks whose times do not overlap, one after another. While the caller works on a chunk's
-/// events the next one's are decoded in a thread of its own, if there are many: decoding is a
-/// quarter of an analysis. The file is read by the caller's thread alone. Everything that is passed
+/// events those of the next ones are decoded in a thread of its own, if there are many: decoding is
+/// a quarter of an analysis. The file is read by the caller's thread alone. Everything that is passed
 /// must outlive it and stay as it is.
 class SealedLane final : public Lane {
  public:
   SealedLane(File* file, const FileIds* ids, const Companions* companions, uint64_t shift_ns,
              SealedLosses* losses)
       : file_(file), ids_(ids), companions_(companions), shift_(shift_ns), losses_(losses) {}
+
+  ~SealedLane() override;
 
   void add(const ChunkRef& chunk) { chunks_.push_back(chunk); }
   void decode_ahead() { decodes_ahead_ = chunks_.size() >= kLeastAhead; }
@@ -35,6 +36,7 @@ class SealedLane final : public Lane {
 
  private:
   static constexpr size_t kLeastAhead = 8;  // chunks, from which a second decoder's tables pay
+  class Ahead;
 
   /// A chunk as it is in the file, with the columns that others have for its events; empty: none.
   struct Payloads {
@@ -51,7 +53,7 @@ class SealedLane final : public Lane {
   Status decode_events(const ChunkRef& chunk, const Payloads& payloads, EventDecoder* decoder,
                        Decoded* out) const;
   Status translate(EventBatch* block) const;
-  void begin_next();
+  void read_ahead();
   void hand_out(const ChunkRef& chunk, Decoded* decoded, EventBatch* block);
 
   File* file_;
@@ -65,11 +67,7 @@ class SealedLane final : public Lane {
   bool decodes_ahead_ = false;
   Payloads payloads_;
   Decoded decoded_;
-  // Of the thread, while `coming_` is valid; declared last, so that it is waited for first.
-  std::unique_ptr<EventDecoder> own_decoder_;
-  Payloads next_payloads_;
-  Decoded next_;
-  std::future<void> coming_;
+  std::unique_ptr<Ahead> ahead_;  // null until there is something to decode ahead
 };
 
 }  // namespace gpumemprof
