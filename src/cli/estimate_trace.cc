@@ -9,6 +9,7 @@
 #include "base/size.h"
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "cli/progress.h"
 #include "cli/read_calibration.h"
 #include "cli/trace_subjects.h"
 #include "estimate/answer.h"
@@ -86,7 +87,8 @@ uint64_t most_needed(const StepTrace& trace, const TraceScenario& scenario) {
 /// batch that scaling found, and where that does not fit at smaller ones, which are guessed from
 /// `bytes_a_sample`. Nothing where it cannot be traced without memory.
 std::optional<StepTrace> traced_where_it_fits(TraceSubject& subject, TraceScenario scenario,
-                                              double bytes_a_sample, LargestBatch* largest) {
+                                              double bytes_a_sample, LargestBatch* largest,
+                                              Progress* progress) {
   constexpr int kMostTraces = 24;        // each starts the program once
   constexpr uint64_t kNearEnough = 256;  // of that many samples one more or less
   subject.only_without_memory();
@@ -95,6 +97,7 @@ std::optional<StepTrace> traced_where_it_fits(TraceSubject& subject, TraceScenar
   std::optional<StepTrace> found;
   uint64_t next = largest->batch;
   for (int traces = 0; next > fits && next < fails && traces < kMostTraces; ++traces) {
+    progress->note("tracing at " + std::to_string(next));
     auto trace = subject.trace(next);
     if (!trace) return std::nullopt;
     use_release_of(*trace, &scenario);
@@ -119,12 +122,14 @@ std::optional<StepTrace> traced_where_it_fits(TraceSubject& subject, TraceScenar
 Result<StepTrace> at_largest_batch(TraceSubject& subject, bool is_traced_here,
                                    TraceScenario scenario, uint64_t capacity_bytes,
                                    LargestBatch* largest) {
+  Progress progress("largest batch");
   LoopAtBatches loop(subject);
   std::optional<Error> error;
   largest->capacity_bytes = capacity_bytes;
   largest->by_upper_end = kByUpperEnd;
   largest->batch = largest_batch_that(
       [&](uint64_t batch) {
+        progress.note("trying " + std::to_string(batch));
         auto trace = loop.at(batch);
         if (!trace) error = trace.error();
         if (trace) use_release_of(*trace, &scenario);
@@ -139,7 +144,7 @@ Result<StepTrace> at_largest_batch(TraceSubject& subject, bool is_traced_here,
     const double bytes_a_sample = (static_cast<double>(most_needed(*whole, scenario)) -
                                    static_cast<double>(most_needed(*part, scenario))) /
                                   static_cast<double>(largest->batch - half);
-    if (auto trace = traced_where_it_fits(subject, scenario, bytes_a_sample, largest))
+    if (auto trace = traced_where_it_fits(subject, scenario, bytes_a_sample, largest, &progress))
       return std::move(*trace);
   }
   return loop.at(std::max<uint64_t>(1, largest->batch));

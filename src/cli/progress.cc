@@ -29,4 +29,10 @@ void Progress::update(double done) {
   next_ = Clock::now() + std::chrono::milliseconds(100);
 }
 
+void Progress::note(const std::string& step) {
+  if (!is_terminal_) return;
+  std::fprintf(stderr, "\r%s: %s\x1b[K", what_.c_str(), step.c_str());
+  shown_ = true;
+}
+
 }  // namespace gpumemprof

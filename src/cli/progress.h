@@ -6,7 +6,7 @@
 
 namespace gpumemprof {
 
-/// Shows nothing unless stderr is a terminal, and nothing for work that is done within a second.
+/// Shows nothing unless stderr is a terminal, and no bar for work that is done within a second.
 class Progress {
  public:
   explicit Progress(std::string what);
@@ -14,6 +14,8 @@ class Progress {
   Progress(const Progress&) = delete;
   /// Cheap enough to be called for every batch.
   void update(double done);
+  /// Instead of a bar, for steps of several seconds whose number nobody knows.
+  void note(const std::string& step);
 
  private:
   using Clock = std::chrono::steady_clock;

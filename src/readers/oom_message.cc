@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/shell_word.h"
+
 namespace gpumemprof {
 namespace {
 
@@ -97,18 +99,16 @@ bool says_expandable_is_on(std::string_view text, size_t begin) {
 /// The command that `line` is, without the tool's folder, if it is one of ours with one word after
 /// it that no shell reads as more: what a log says is typed by whoever reads it.
 std::string analyze_command_in(std::string_view line) {
-  constexpr std::string_view kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./_-";
   line = line.substr(0, line.find_first_of("\r\n"));
   const std::string_view path = line.substr(0, line.find(' '));
   line.remove_prefix(path.rfind('/') == path.npos ? 0 : path.rfind('/') + 1);
   for (std::string_view tool : {"gpumemprof analyze ", "tfmemprof analyze "}) {
     if (!line.starts_with(tool)) continue;
     const std::string_view word = line.substr(tool.size());
-    const bool is_plain = word.find_first_not_of(kPlain) == word.npos && !word.starts_with('-');
+    const bool is_plain = is_plain_shell_word(word) && !word.starts_with('-');
     const bool is_quoted = word.size() > 2 && word.starts_with('\'') && word.ends_with('\'') &&
                            word.find('\'', 1) == word.size() - 1;
-    if (!word.empty() && (is_plain || is_quoted)) return std::string(line);
+    if (is_plain || is_quoted) return std::string(line);
   }
   return "";
 }

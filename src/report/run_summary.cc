@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/shell_word.h"
 #include "report/describe/describe.h"
 #include "report/describe/facts.h"
 #include "report/describe/finding_words.h"
@@ -14,18 +15,6 @@ namespace gpumemprof {
 namespace {
 
 constexpr size_t kMaxLines = 12;
-
-/// Quoted for a POSIX shell where it has to be.
-std::string shell_word(std::string_view text) {
-  const bool plain = !text.empty() && text.find_first_not_of(
-                                          "abcdefghijklmnopqrstuvwxyz"
-                                          "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                          "@%+=:,./-_") == std::string_view::npos;
-  if (plain) return std::string(text);
-  std::string quoted = "'";
-  for (char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + '\'';
-}
 
 /// What was not recorded, in at most `room` lines; the last counts the rest.
 void add_unseen(const std::vector<std::string>& unseen, size_t room,

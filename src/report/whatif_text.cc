@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "analysis/replay/settings_text.h"
+#include "base/shell_word.h"
 #include "base/size.h"
 #include "report/describe/snapshot_words.h"
 #include "report/whatif_report.h"
@@ -155,17 +156,6 @@ class Text {
   std::string out_;
 };
 
-/// For a POSIX shell; settings that were parsed hold no quote, but the file's own text may.
-std::string shell_quoted(std::string_view text) {
-  const bool plain = text.find_first_not_of(
-                         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                         "0123456789_:,.-") == std::string_view::npos;
-  if (plain) return std::string(text);
-  std::string out = "'";
-  for (char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
-}
-
 }  // namespace
 
 std::vector<std::string> whatif_limits(const SettingsStudy& study) {
@@ -204,7 +194,7 @@ std::string environment_line(const SettingsStudy& study) {
   const StudyRow* best = best_row(study);
   if (!best || best->settings == study.rows.front().settings) return "";
   return fmt::format("export {}={}", settings_variable(best->release),
-                     shell_quoted(printable(best->settings)));
+                     shell_word(printable(best->settings)));
 }
 
 std::string whatif_text(const SettingsStudy& study, const WhatIfSubject& subject) {

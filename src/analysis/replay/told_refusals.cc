@@ -1,7 +1,10 @@
 #include "analysis/replay/told_refusals.h"
 
 #include <algorithm>
+#include <map>
 #include <ranges>
+#include <string_view>
+#include <tuple>
 
 #include "allocator/config.h"
 #include "analysis/replay/snapshot_device.h"
@@ -82,14 +85,26 @@ std::optional<RefusedRequest> caught_at_the_end(const ProgramEnds& ends, const T
   return std::nullopt;
 }
 
-/// exec() gave the process another program, which recorded what followed.
-bool was_replaced(const Tables& tables, const Process& process) {
-  return std::ranges::any_of(tables.processes, [&](const Process& other) {
-    return other.pid == process.pid && other.start_ticks == process.start_ticks &&
-           other.start_ticks != 0 && other.host == process.host &&
-           other.first_time_ns > process.first_time_ns;
-  });
-}
+/// The processes to which exec() gave another program, which recorded what followed.
+class Replaced {
+ public:
+  explicit Replaced(const Tables& tables) {
+    for (const Process& process : tables.processes) {
+      uint64_t& last = last_ns_[key(process)];
+      last = std::max(last, process.first_time_ns);
+    }
+  }
+  bool contains(const Process& process) const {
+    return process.start_ticks != 0 && last_ns_.at(key(process)) > process.first_time_ns;
+  }
+
+ private:
+  using Key = std::tuple<uint64_t, uint64_t, std::string_view>;
+  static Key key(const Process& process) {
+    return {process.pid, process.start_ticks, process.host};
+  }
+  std::map<Key, uint64_t> last_ns_;  // when the last program of a process began
+};
 
 /// A launcher's exit code does not tell which of its processes died.
 std::vector<UnfinishedProcess> unfinished_processes(const ProgramEnds& ends, const Tables& tables,
@@ -104,9 +119,10 @@ std::vector<UnfinishedProcess> unfinished_processes(const ProgramEnds& ends, con
     if (process < last_ns.size())
       last_ns[process] = std::max(last_ns[process], device.last_time_ns);
   }
+  const Replaced replaced(tables);
   for (size_t i = 0; i < last_ns.size(); ++i) {
     const Process& process = tables.processes[i];
-    if (last_ns[i] == 0 || ended_in_order(tables, process) || was_replaced(tables, process))
+    if (last_ns[i] == 0 || ended_in_order(tables, process) || replaced.contains(process))
       continue;
     out.push_back({process.pid, process.rank, process.command,
                    last_ns[i] - std::min(last_ns[i], analysis.start_time_ns)});
