@@ -187,19 +187,16 @@ int printed_width() {
   return width <= 0 ? 120 : std::clamp(width, 40, 400);
 }
 
-/// The screen from this row on, without the row of keys and what is empty at the end.
+/// The screen from this row on, without the row of keys; of empty rows one, and none at the end.
 std::string lines_of(const TopState& state, int first_row) {
   constexpr int kRows = 40;
   const Screen screen = draw(state, printed_width(), kRows);
-  std::string text, blank;
+  std::string text;
+  bool is_apart = false;
   for (int y = first_row; y < screen.height() - 1; ++y) {
     const std::string line = screen.line(y);
-    if (line.empty()) {
-      blank += '\n';
-      continue;
-    }
-    text += blank + line + '\n';
-    blank.clear();
+    if (!line.empty()) text += (is_apart ? "\n" : "") + line + '\n';
+    is_apart = line.empty();
   }
   return text;
 }

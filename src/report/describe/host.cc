@@ -18,9 +18,10 @@ namespace {
 constexpr size_t kMostSums = 3;  // of processes that are shown with their classes
 constexpr size_t kMostChartLines = 4;  // of a chart
 
+/// Negative where more is known than is resident.
 std::string host_signed(int64_t bytes) {
   const auto size = bytes < 0 ? 0 - static_cast<uint64_t>(bytes) : static_cast<uint64_t>(bytes);
-  return (bytes < 0 ? "-" : "+") + format_bytes(size);
+  return (bytes < 0 ? "-" : "") + format_bytes(size);
 }
 
 Row host_row(size_t depth, std::string name, const HostTerm& term, std::string remark = "") {
