@@ -118,6 +118,7 @@ void take_sums(const HostSums& sums, const LiveState& state, Gatherer& gatherer,
     const auto index = static_cast<uint16_t>(process);
     DeviceAnalysis sum = take_device(state, index, &gatherer.devices[process],
                                      gatherer.last_frees(index), analysis->last_time_ns);
+    sum.step_levels = moments.take_levels(index);
     sum.live_moments = moments.take_moments(index);
     // Prefer a part whose sizes are rounded: the sum is rounded then, too.
     const auto rounds = [&](uint16_t part) { return !tables.devices[part].size_is_requested; };
@@ -190,7 +191,15 @@ Result<Analysis> analyze_source(EventSource& source, const AnalysisOptions& opti
         options.start_ns.value_or(recording_start(source.tables(), analysis.first_time_ns));
     moments.begin_batch(batch, source.tables(), start_ns);
     if (job.is_job()) job.begin_batch(batch);
+    // A checkpoint knows the state of each allocator, and the peak of none but these.
+    const bool is_whole = !analysis.oldest_dropped;
+    const auto begin_sums = [&] {
+      const EventBatch* of_sums = is_whole ? sums.take(batch, source.tables()) : nullptr;
+      if (of_sums) sum_moments.begin_batch(*of_sums, source.tables(), start_ns);
+      return of_sums;
+    };
     if (batch.size() == 0) {
+      begin_sums();
       categories.end_batch();
       if (options.keeper) options.keeper->take(batch);
       continue;
@@ -205,12 +214,7 @@ Result<Analysis> analyze_source(EventSource& source, const AnalysisOptions& opti
     const EventBatch* recorded = followed ? followed->source->recorded(batch) : &batch;
     if (recorded) driver.take(*recorded, source.tables());
     categories.end_batch();
-    // A checkpoint knows the state of each allocator, and the peak of none but these.
-    const bool is_whole = !analysis.oldest_dropped;
-    if (const EventBatch* of_sums = is_whole ? sums.take(batch, source.tables()) : nullptr) {
-      sum_moments.begin_batch(*of_sums, source.tables(), start_ns);
-      sum_state.apply_observed(*of_sums, sum_gatherer);
-    }
+    if (const EventBatch* of_sums = begin_sums()) sum_state.apply_observed(*of_sums, sum_gatherer);
     if (options.keeper) {  // the last to see it
       if (batch.block.empty()) batch.block.swap(numbers);
       options.keeper->take(batch);

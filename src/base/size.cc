@@ -77,6 +77,7 @@ Result<uint64_t> parse_size(std::string_view text) {
 Result<uint64_t> parse_capacity(std::string_view text) {
   const Result<uint64_t> bytes = parse_size(text);
   const std::string_view number = trim(text);
+  if (bytes && *bytes == 0) return fail(ErrorCode::kUsage, "the capacity must be above 0");
   if (bytes && *bytes < kMiB && std::ranges::all_of(number, is_digit)) {
     return fail(ErrorCode::kUsage, in_quotes(text) + " is a number of bytes: write a unit, such as " +
                                        std::string(number) + "GiB");

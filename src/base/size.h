@@ -18,7 +18,7 @@ inline constexpr uint64_t kMiB = 1ull << 20;
 Result<uint64_t> parse_size(std::string_view text);
 
 /// The same of a device's memory. No device has less than 1 MiB: such a number without a unit is
-/// refused, since the unit was forgotten.
+/// refused, since the unit was forgotten, and so is 0.
 Result<uint64_t> parse_capacity(std::string_view text);
 
 /// "0 B", "1023 B", "1.00 KiB", "24.0 GiB": three significant digits, binary units.

@@ -64,7 +64,7 @@ TEST(Size, ACapacityWhoseUnitWasForgottenIsRefused) {
   EXPECT_EQ(parse_capacity("1048576"), kMiB);
   for (const char* text : {"21", "0", "1048575", " 80 "}) EXPECT_FALSE(parse_capacity(text)) << text;
   EXPECT_EQ(parse_capacity("21").error().message,
-            "'21' is a number of bytes: write a unit, such as 21GiB");
+            R"("21" is a number of bytes: write a unit, such as 21GiB)");
 }
 
 }  // namespace

@@ -20,8 +20,11 @@ bool is_user_file(std::string_view file) {
   for (std::string_view start : {"<frozen ", "<eval_with_key>", "<torch_", "<__array_function__"}) {
     if (file.starts_with(start)) return false;
   }
-  if (is_native_source(file) || file.find("/torchinductor_") != std::string_view::npos)
-    return false;
+  // Files with another name in every run: TensorFlow's AutoGraph, TorchInductor.
+  for (std::string_view part : {"/__autograph_generated_file", "/torchinductor_"}) {
+    if (file.find(part) != std::string_view::npos) return false;
+  }
+  if (is_native_source(file)) return false;
   return !file.ends_with(".so") && file.find(".so.") == std::string_view::npos;
 }
 

@@ -213,6 +213,9 @@ def test_a_wrong_marker_is_an_error_of_one_line(ran):
     assert ran.outcome("test_wrong_size") == ["error"]
     assert 'limit_gpu_memory: "1 XB" is not a size: write "2 GB", "500 MiB" or bytes\n' in ran.text
     assert "limit_gpu_memory: device='tpu:0' is no kind of device: write \"cpu\" or \"cuda\"\n" in ran.text
+    for mistyped in ("tpu", "gpu0", "CPU"):  # nothing is ever allocated there: the limit would always be met
+        with pytest.raises(limits.WrongMarker, match=f"device='{mistyped}' is no kind of device"):
+            limits._limit("limit_gpu_memory", "1 MiB", device=mistyped)
 
 
 def test_the_device_of_a_marker_is_the_one_that_is_limited(ran):

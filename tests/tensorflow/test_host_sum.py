@@ -1,4 +1,6 @@
 """On a CPU TensorFlow has two allocators: the answer is the peak of both together, which is neither one's nor their sum."""
+import json
+
 import pytest
 
 import harness
@@ -43,3 +45,27 @@ def test_the_sum_of_both_has_its_own_peak_and_end(recorded):
 def test_it_is_the_headline(recorded):
     _, _, done = recorded
     assert " on tensorflow:cpu + mklcpu, " in done.stderr.decode()
+
+
+KEEPS = """
+import gpumemprof, tensorflow as tf
+kept = []
+for _ in range(40):
+    kept.append(tf.ones([256, 1024]))
+    gpumemprof.step()
+"""
+
+
+def test_it_has_the_program_s_steps_and_its_advice_is_a_row(tmp_path):
+    pytest.importorskip("duckdb", reason="DuckDB is not installed: scripts/setup tests")
+    program, recording = tmp_path / "keeps.py", tmp_path / "keeps"
+    program.write_text(KEEPS)
+    harness.record(recording, [harness.PYTHON, program], env=environment(tmp_path), timeout=300).ok()
+    (both,) = harness.analysis(recording)["sums"]
+    assert both["peak"]["allocated_bytes"] >= 40 << 20
+    told = harness.execute([harness.COMMAND, "diff", recording, "--steps", "5", "35", "--format", "json"]).ok()
+    sides = json.loads(told.stdout)
+    assert sides["b"]["moment"]["live_bytes"] - sides["a"]["moment"]["live_bytes"] == 30 << 20
+    kinds = harness.execute([harness.COMMAND, "sql", recording, "SELECT kind, confidence FROM findings", "--format", "json"],
+                            env=environment(tmp_path)).ok()  # fmt: skip
+    assert {row["kind"] for row in json.loads(kinds.stdout)} >= {"leak", "tensorflow_tf_function"}

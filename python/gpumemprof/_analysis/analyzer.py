@@ -176,15 +176,12 @@ class MemoryAnalyzer:
         return report
 
     def _growing_functions(self, measured: Measured) -> list[dict[str, Any]]:
-        """What a function's calls left behind, added up: growth of that is the function's, whatever others do."""
+        """Growth of what a function's calls keep is the function's, whatever others do."""
         found = []
         for name, rows in functions_to_judge(measured).items():
             start = next(call.before_bytes or 0 for call in measured.calls if call.name == name)
-            level, times, values = start, [], []
-            for end_s, kept in rows:
-                level += kept
-                times.append(end_s)
-                values.append(float(max(0, level)))
+            times = [end_s for end_s, _ in rows]
+            values = [float(max(0, start + kept)) for _, kept in rows]
             for finding in analyze_series(times, values, self.sensitivity)["findings"]:
                 if finding["type"] == "monotonic_increase":
                     text = f"Calls of {name} keep more and more memory: {finding['description']}"

@@ -9,6 +9,7 @@ from typing import Any
 from .._core.printed import format_size
 from .correlation import LEAST_PAIRS, spearman
 from .measured import Call, Measured
+from .score import kept_by_calls
 
 MOST_P = 0.05
 LEAST_RHO = 0.5
@@ -80,9 +81,7 @@ def _facts(measured: Measured) -> list[PerformanceInsight]:
         text = f"{call.name} needs the most memory: {format_size(rise)} above the level at its start"
         found.append(PerformanceInsight("peak", "Highest rise", text, "medium", 1.0,
                                         {"function": call.name, "peak_over_start_bytes": rise}))  # fmt: skip
-    kept: dict[str, int] = {}
-    for call in measured.calls:
-        kept[call.name] = kept.get(call.name, 0) + (call.kept_bytes or 0)
+    kept = {name: rows[-1][1] for name, rows in kept_by_calls(measured).items()}
     if kept and max(kept.values()) > 0:
         name = max(kept, key=kept.__getitem__)
         text = (

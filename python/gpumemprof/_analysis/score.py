@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import Any
 
 from .._core.printed import format_size
@@ -68,12 +69,30 @@ def functions_part(measured: Measured, growing: int) -> Part:
 
 
 def functions_to_judge(measured: Measured) -> dict[str, list[tuple[float, int]]]:
-    """Functions called often enough, each with (end of the call, bytes kept by it) in the order of time."""
-    kept: dict[str, list[tuple[float, int]]] = {}
-    for call in measured.calls:
-        if call.kept_bytes is not None:
-            kept.setdefault(call.name, []).append((call.end_s, call.kept_bytes))
-    return {name: rows for name, rows in kept.items() if len(rows) >= LEAST_CALLS}
+    """Functions called often enough, each with its rows of kept_by_calls()."""
+    return {name: rows for name, rows in kept_by_calls(measured).items() if len(rows) >= LEAST_CALLS}
+
+
+def kept_by_calls(measured: Measured) -> dict[str, list[tuple[float, int]]]:
+    """By function (end of a call, bytes that its calls so far have kept) in the order of time.
+
+    What calls left behind, added up, is at most what is live more when the next measured call starts: until then
+    their caller has dropped what they only returned. After the last call nobody looked, so it has a row only where the
+    function has no other."""
+    known = sorted((call for call in measured.calls if call.kept_bytes is not None), key=lambda call: call.start_s)
+    starts = [call.start_s for call in known]
+    sums: dict[str, int] = {}
+    first: dict[str, int] = {}
+    rows: dict[str, list[tuple[float, int]]] = {}
+    for call in sorted(known, key=lambda call: call.end_s):
+        sums[call.name] = kept = sums.get(call.name, 0) + (call.kept_bytes or 0)
+        start = first.setdefault(call.name, call.before_bytes or 0)
+        following = bisect_left(starts, call.end_s)
+        if following < len(known):
+            rows.setdefault(call.name, []).append((call.end_s, min(kept, (known[following].before_bytes or 0) - start)))
+        elif call.name not in rows:
+            rows[call.name] = [(call.end_s, kept)]
+    return rows
 
 
 def gap_part(gaps: Findings[GapFinding] | None) -> Part:

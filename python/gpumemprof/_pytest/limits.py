@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 MEMORY, LEAKS = "limit_gpu_memory", "limit_gpu_leaks"
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(?:([KMGTPE])(I?)(B?)|B)?\s*", re.IGNORECASE)
 _SHOWN_LINES = 5
+# As trace/names.cc calls them.
+_DEVICES = frozenset("cpu cuda hip gpu xla xpu mps meta hpu mtia privateuse1".split())
 _UNITS = ("B", "KB", "MB", "GB", "TB", "PB", "EB")
 _BINARY_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
@@ -58,7 +60,7 @@ def _limit(name: str, limit: Any = None, *, device: Any = None, warmups: Any = F
         raise WrongMarker(f"{name}: only {LEAKS} takes warmups")
     if isinstance(limit, bool) or not isinstance(limit, (str, int)):
         raise WrongMarker(f'{name} takes one size: @pytest.mark.{name}("2 GB")')
-    if device is not None and (not isinstance(device, str) or not re.fullmatch("[a-z0-9]+", device)):
+    if device is not None and (not isinstance(device, str) or device not in _DEVICES):
         raise WrongMarker(f'{name}: device={device!r} is no kind of device: write "cpu" or "cuda"')
     try:
         size_bytes, is_decimal = size_of(str(limit))

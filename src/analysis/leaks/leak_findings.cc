@@ -246,9 +246,11 @@ void add_leak_findings(const std::vector<ProcessHistory>& histories, const Table
                                 context.capacity_bytes, context.host_rooms);
       add_limit(group.whole, limit_of(group.whole, room), &finding);
     }
-    if (is_host_blocks(device)) {
-      finding.facts.emplace_back("holder", "unknown, because only holders of tensors are looked up");
-      if (finding.kind == "leak") finding.fix = "free these blocks, or limit what keeps them";
+    if (is_host_blocks(device) || is_tensorflow(device) || is_jax(device)) {
+      finding.facts.emplace_back("holder",
+                                 "unknown, because only holders of PyTorch's tensors are looked up");
+      if (finding.kind == "leak" && is_host_blocks(device))
+        finding.fix = "free these blocks, or limit what keeps them";
     } else {
       add_holder({group.evidence.holder, group.evidence.held_blocks},
                  holders.of_process(group.whole.process, tables), &finding);

@@ -36,7 +36,7 @@ const EventBatch* HostSums::take(const EventBatch& batch, const Tables& tables) 
     last = batch.device[i];
     has_part |= is_part(last);
   }
-  if (!has_part) return nullptr;
+  if (!has_part && (batch.marks.empty() || parts_.empty())) return nullptr;
   batch_ = batch;
   batch_.totals.clear();
   batch_.block.clear();  // each device has its own

@@ -17,7 +17,8 @@ namespace gpumemprof {
 /// keep their numbers.
 class HostSums {
  public:
-  /// Null where no event of the batch is of such memory. Valid until the next call.
+  /// Null where neither events nor marks of the batch concern such memory. Valid until the next
+  /// call.
   const EventBatch* take(const EventBatch& batch, const Tables& tables);
   /// By process, the allocators whose events were seen, in the order of Tables.
   const std::map<uint32_t, std::vector<uint16_t>>& parts() const { return parts_; }

@@ -35,7 +35,7 @@ void MomentGatherer::begin_batch(const EventBatch& batch, const Tables& tables, 
   batch_size_ = batch.size();
   pending_.clear(), at_ = 0;
   for (const Mark& mark : batch.marks) {
-    if (of_sums_ || mark.kind != MarkKind::kStep || mark.thread >= tables.threads.size()) continue;
+    if (mark.kind != MarkKind::kStep || mark.thread >= tables.threads.size()) continue;
     pending_.push_back(
         {mark.before_event, mark.time_ns, true, tables.threads[mark.thread].process, mark.value});
   }
@@ -75,19 +75,26 @@ void MomentGatherer::reach(const Pending& what) {
 }
 
 void MomentGatherer::end_step(const Pending& what) {
+  if (of_sums_) {
+    if (what.process < state_.devices().size())
+      end_step_of(static_cast<uint16_t>(what.process), what);
+    return;
+  }
   for (size_t d = 0; d < tables_->devices.size(); ++d) {
-    if (tables_->devices[d].process != what.process) continue;
-    const auto device = static_cast<uint16_t>(d);
-    const uint64_t live = d < state_.devices().size() ? state_.devices()[d].live_bytes : 0;
-    on_level(device, live);
-    if (levels_.size() <= d) levels_.resize(d + 1);
-    levels_[d].add({what.value, what.time_ns, live, within_[d].least_bytes, within_[d].most_bytes});
-    within_[d] = {live, live};
-    for (size_t r = 0; r < wanted_.size(); ++r) {
-      if (wanted_[r].kind == MomentRequest::kStepEnd && wanted_[r].value == what.value) {
-        look(r, device, what);
-      }
-    }
+    if (tables_->devices[d].process == what.process) end_step_of(static_cast<uint16_t>(d), what);
+  }
+}
+
+void MomentGatherer::end_step_of(uint16_t device, const Pending& what) {
+  const size_t d = device;
+  const uint64_t live = d < state_.devices().size() ? state_.devices()[d].live_bytes : 0;
+  on_level(device, live);
+  if (levels_.size() <= d) levels_.resize(d + 1);
+  levels_[d].add({what.value, what.time_ns, live, within_[d].least_bytes, within_[d].most_bytes});
+  within_[d] = {live, live};
+  for (size_t r = 0; r < wanted_.size(); ++r) {
+    if (wanted_[r].kind == MomentRequest::kStepEnd && wanted_[r].value == what.value)
+      look(r, device, what);
   }
 }
 

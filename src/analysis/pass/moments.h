@@ -41,8 +41,7 @@ std::vector<Holder> totals_of(const DeviceState& state);
 /// Watches for moments beside a LiveState. Not thread-safe.
 class MomentGatherer {
  public:
-  /// `categories` may be null. `of_sums`: the state has a device a process (HostSums), and steps
-  /// are not looked for.
+  /// `categories` may be null. `of_sums`: the state has a device a process (HostSums).
   MomentGatherer(std::span<const MomentRequest> wanted, const LiveState& state,
                  Categories* categories, bool of_sums = false);
 
@@ -82,6 +81,7 @@ class MomentGatherer {
   void meet(uint16_t device, uint64_t live_bytes);
   void reach(const Pending& what);
   void end_step(const Pending& what);
+  void end_step_of(uint16_t device, const Pending& what);
   void look(size_t request, uint16_t device, const Pending& at);
   LiveMoment& moment(size_t request, uint16_t device);
 

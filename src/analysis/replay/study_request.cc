@@ -15,7 +15,6 @@ Result<StudyOptions> study_options(const StudyRequest& request) {
     Result<uint64_t> bytes = parse_capacity(request.capacity);
     if (!bytes)
       return fail(ErrorCode::kUsage, "capacity " + request.capacity + ": " + bytes.error().message);
-    if (*bytes == 0) return fail(ErrorCode::kUsage, "the capacity must be above 0");
     options.capacity_bytes = *bytes;
   }
   if (!request.torch.empty()) {

@@ -28,7 +28,7 @@ TEST(StudyRequest, ReadsASizeAndARelease) {
 }
 
 TEST(StudyRequest, SaysWhatIsWrong) {
-  EXPECT_EQ(refusal({.capacity = "0"}), "the capacity must be above 0");
+  EXPECT_EQ(refusal({.capacity = "0"}), "capacity 0: the capacity must be above 0");
   EXPECT_EQ(refusal({.capacity = "many"}).find("capacity many: "), 0u);
   EXPECT_EQ(refusal({.torch = "3.0"}).find("no rules for PyTorch 3.0: known are 2.1 to "), 0u);
 }

@@ -60,9 +60,9 @@ class Source:
     def rows_of_findings(self, name: str) -> list[list[Any]]:
         return [
             [
-                name, number, found["kind"], found.get("name"), found["severity"], found["title"], found["bytes"],
-                str(found["confidence"]), found["device"], found["fix"], found["stack"][::-1] or None,
-                json.dumps(found["evidence"]),
+                name, number, found["kind"], found.get("name"), found["severity"], found["title"], found.get("bytes"),
+                None if found.get("confidence") is None else str(found["confidence"]), found.get("device"),
+                found.get("fix"), found.get("stack", [])[::-1] or None, json.dumps(found.get("evidence", {})),
             ]
             for number, found in enumerate(self.report["findings"])
         ]  # fmt: skip
