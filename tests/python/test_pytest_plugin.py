@@ -7,11 +7,15 @@ import xml.etree.ElementTree as ElementTree
 import harness
 import pytest
 
+from gpumemprof._pytest import limits
+
 SUITE = '''
 import os
 import signal
 import warnings
 import pytest
+
+from gpumemprof._pytest import limits
 import light
 
 kept = []
