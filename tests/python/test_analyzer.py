@@ -41,8 +41,7 @@ def test_five_megabytes_a_call_are_found_in_the_function_that_leaves_them(analyz
 def test_what_calls_return_and_their_caller_drops_is_no_leak(analyzer):
     results = [result("make", i, 0.5, 0, 10 * MIB, 10 * MIB) for i in range(20)]
     assert analyzer.detect_memory_leaks(results) == []
-    insights = {one.category: one for one in analyzer.generate_performance_insights(results)}
-    assert "kept" not in insights and insights["peak"].data["peak_over_start_bytes"] == 10 * MIB
+    assert "kept" not in {one.category for one in analyzer.generate_performance_insights(results)}
     kept = [result("keep", i, 0.5, i * 10 * MIB, (i + 1) * 10 * MIB, (i + 1) * 10 * MIB) for i in range(20)]
     (insight,) = [one for one in analyzer.generate_performance_insights(kept) if one.category == "kept"]
     assert insight.data == {"function": "keep", "kept_bytes": 190 * MIB}  # nobody looked after the last one

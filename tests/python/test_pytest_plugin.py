@@ -14,8 +14,6 @@ import os
 import signal
 import warnings
 import pytest
-
-from gpumemprof._pytest import limits
 import light
 
 kept = []

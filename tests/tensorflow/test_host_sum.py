@@ -65,7 +65,7 @@ def test_it_has_the_program_s_steps_and_its_advice_is_a_row(tmp_path):
     assert both["peak"]["allocated_bytes"] >= 40 << 20
     told = harness.execute([harness.COMMAND, "diff", recording, "--steps", "5", "35", "--format", "json"]).ok()
     sides = json.loads(told.stdout)
-    assert sides["b"]["moment"]["live_bytes"] - sides["a"]["moment"]["live_bytes"] == 30 << 20
+    assert sides["a"]["device"] == both["device"] and sides["end"]["delta_bytes"] == 30 << 20
     kinds = harness.execute([harness.COMMAND, "sql", recording, "SELECT kind, confidence FROM findings", "--format", "json"],
                             env=environment(tmp_path)).ok()  # fmt: skip
     assert {row["kind"] for row in json.loads(kinds.stdout)} >= {"leak", "tensorflow_tf_function"}

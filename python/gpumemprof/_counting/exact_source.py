@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import Any
 
 from .._core.native import native
@@ -24,6 +25,12 @@ _FORKED = (
 )
 _began = "counting began"
 _forks = 0  # that lie between the first of these processes and this one
+
+
+def _others_note() -> str:
+    """What else of the program's memory is not PyTorch's, where it has another framework."""
+    others = [name for name, module in (("JAX", "jax"), ("TensorFlow", "tensorflow")) if module in sys.modules]
+    return f"; only PyTorch's memory: {' and '.join(others)} is recorded by gpumemprof run" if others else ""
 
 
 def _after_fork() -> None:
@@ -48,7 +55,7 @@ class ExactSource:
             f"every allocation and free of blocks allocated since {_began}"
         )
         if device.is_cpu and framework is None:
-            self.basis_reason += "; older blocks are not included"
+            self.basis_reason += "; older blocks are not included" + _others_note()
         else:
             self.basis_reason += "; the allocator's figures include older blocks"
         self.native = native()

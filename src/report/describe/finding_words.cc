@@ -25,6 +25,7 @@ constexpr uint64_t kDayS = 24 * 3600, kFarS = 30 * kDayS;
 /// Whole seconds are known, rounded down.
 std::string pace_text(uint64_t seconds) {
   if (seconds == 0) return ", in less than a second";
+  if (seconds < 60) return fmt::format(", about {} s", seconds);
   return fmt::format(", about {}", format_seconds(static_cast<double>(seconds)));
 }
 
