@@ -101,7 +101,7 @@ def test_two_calls_have_no_leak_and_say_that_they_cannot_tell(analyzer):
 
 
 def test_what_is_no_source_is_named(analyzer):
-    with pytest.raises(TypeError, match="cannot analyze a int"):
+    with pytest.raises(TypeError, match="cannot analyze an object of type int"):
         analyzer.detect_memory_leaks(5)
     with pytest.raises(TypeError, match="cannot analyze a list of object"):
         analyzer.detect_memory_leaks([object()])

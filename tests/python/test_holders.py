@@ -177,6 +177,9 @@ def test_why_alive_wants_a_tensor_or_a_line():
 
     with pytest.raises(TypeError, match="a tensor, a line such as"):
         gpumemprof.why_alive(3)
+    for text in ("train.py", ":7", "train.py:x", ""):
+        with pytest.raises(ValueError, match="a line of the program is expected, such as 'train.py:41'"):
+            gpumemprof.why_alive(text)
 
 
 # The second is what PyTorch 2.11 said on an H100: blocks of 8 and 4 MiB, of which the second was freed, taken again and freed.

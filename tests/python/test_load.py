@@ -165,6 +165,7 @@ def test_answers_are_those_of_the_command(path):
 
 def test_a_snapshot_and_a_recording_can_be_compared(recording):
     diff = gpumemprof.load(recording).diff(gpumemprof.load(TRAINING))
+    assert gpumemprof.load(recording).diff(TRAINING) == diff
     assert diff == command("diff", recording, TRAINING) and diff["schema"] == "gpumemprof.diff/1"
     assert gpumemprof.load(recording).analysis() == command("analyze", recording)
     with pytest.raises(ValueError, match="no device 'cuda:7'"):

@@ -191,6 +191,16 @@ def test_thresholds_can_be_set_and_unknown_ones_are_errors():
     assert [a.event_type for a in tracker.get_alerts()] == ["warning"]
     with pytest.raises(ValueError, match="Unknown threshold: nonsense"):
         tracker.set_threshold("nonsense", 1)
+    with pytest.raises(TypeError, match="memory_warning_percent must be a number, not '80'"):
+        tracker.set_threshold("memory_warning_percent", "80")
+
+
+def test_above_the_critical_percentage_an_alert_is_critical_whatever_the_warning_s_is():
+    tracker = tracker_of(500)  # of 1000
+    tracker.set_threshold("memory_warning_percent", 40)
+    tracker.set_threshold("memory_critical_percent", 10)
+    run_through(tracker, 1)
+    assert [a.event_type for a in tracker.get_alerts()] == ["critical"]
 
 
 def test_a_device_that_fails_is_said_once_and_tracking_goes_on():

@@ -221,3 +221,16 @@ def test_what_was_cleared_is_not_kept(profiler):
     profiler.finish(old)
     before()
     assert names(profiler) == ["old", "new"] and profiler.results[0].basis == profiler.basis
+
+
+def test_what_is_no_function_is_refused_when_it_is_decorated(profiler):
+    class Kind:
+        pass
+
+    for decorate in (profile_function, profile_function(profiler=profiler), profiler.wrap):
+        with pytest.raises(TypeError, match="Kind is a class: profile its methods"):
+            decorate(Kind)
+    for decorate in (profile_function, profiler.wrap, profiler.profile_function):
+        with pytest.raises(TypeError, match="not of str: to name the calls, write name='step'"):
+            decorate("step")
+    assert profiler.profile_function(Kind).function_name == "Kind"  # one call of it

@@ -30,7 +30,7 @@ def collect_object(source: Any) -> Measured:
             return measured
     if isinstance(source, Iterable):
         return _of_items(list(source))
-    raise TypeError(f"cannot analyze a {type(source).__name__}: {NOTHING.split(': ')[1]}")
+    raise TypeError(f"cannot analyze an object of type {type(source).__name__}: {NOTHING.split(': ')[1]}")
 
 
 def _of_profiler(profiler: Any) -> Measured:

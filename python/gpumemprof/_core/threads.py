@@ -43,7 +43,7 @@ class SteadyThread:
 
     def __init__(self, name: str, interval_s: float, tick: Callable[[], None]) -> None:
         if not 0 < interval_s < threading.TIMEOUT_MAX:
-            raise ValueError("an interval must be > 0")
+            raise ValueError(f"the interval must be above 0 seconds, not {interval_s!r:.40}")
         self.interval_s = interval_s
         self.missed_ticks = 0
         self.failed_ticks = 0

@@ -43,6 +43,7 @@ def profile_function(
     """
 
     def decorate(function: Any) -> Any:
+        wrapping.check_function(function)
         return wrapping.profiled(function, name or wrapping.name_of(function), _chosen(profiler, device))
 
     return decorate if func is None else decorate(func)

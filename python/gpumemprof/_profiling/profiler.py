@@ -150,6 +150,8 @@ class GPUMemoryProfiler:
         """
         if func is None:
             return functools.partial(self.profile_function, *args, **kwargs)
+        if not callable(func):
+            wrapping.check_function(func)
         if not args and not kwargs and wrapping.needs_arguments(func):
             return self.wrap(func)
         name = wrapping.name_of(func)
@@ -184,6 +186,7 @@ class GPUMemoryProfiler:
 
     def wrap(self, func: Callable[..., Any], name: str | None = None) -> Callable[..., Any]:
         """The profiled version of a function: it behaves the same and adds a result for every call."""
+        wrapping.check_function(func)
         return wrapping.profiled(func, name or wrapping.name_of(func), lambda: self)
 
     def profile_context(self, name: str = "context") -> ProfiledBlock:

@@ -32,6 +32,15 @@ def name_of(function: Any) -> str:
     return name if isinstance(name, str) else type(function).__name__
 
 
+def check_function(function: Any) -> None:
+    """TypeError for what a decorator cannot stand above: a class, whose name would become a function, or a text."""
+    if isinstance(function, type):
+        raise TypeError(f"{function.__name__} is a class: profile its methods")
+    if not callable(function):
+        hint = f": to name the calls, write name={function!r:.40}" if isinstance(function, str) else ""
+        raise TypeError(f"profile_function is a decorator of functions, not of {type(function).__name__}{hint}")
+
+
 def needs_arguments(function: Any) -> bool:
     """Whether a call without arguments would fail, as far as can be seen without calling; False if it cannot."""
     target, bound = function, 0

@@ -67,9 +67,10 @@ class TrackerAlerts:
 
     def _build(self, thresholds: dict[str, float]) -> None:
         self._built_from = dict(thresholds)
+        critical = thresholds["memory_critical_percent"] / 100
         usage = [
-            Level("warning", thresholds["memory_warning_percent"] / 100),
-            Level("critical", thresholds["memory_critical_percent"] / 100),
+            Level("warning", min(thresholds["memory_warning_percent"] / 100, critical)),
+            Level("critical", critical),
         ]
         self._usage = Alarm(usage, self._hysteresis, self._min_interval_s)
         self._jump = Alarm([Level("warning", thresholds["memory_leak_threshold"])], 0, self._min_interval_s)

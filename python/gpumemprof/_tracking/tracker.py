@@ -7,6 +7,7 @@ are counted.
 
 from __future__ import annotations
 
+import numbers
 import threading
 import time
 from collections import deque
@@ -282,9 +283,13 @@ class MemoryTracker(TrackerRecord):
     # -- thresholds and callbacks --------------------------------------------------------------------------------
 
     def set_threshold(self, name: str, value: float) -> None:
-        """Sets a threshold. Raises ValueError for a name that is not in `thresholds`."""
+        """Sets a threshold. Raises ValueError for a name that is not in `thresholds` and for what it cannot be.
+
+        Above the critical percentage every alert is critical, whatever the warning's is."""
         if name not in DEFAULT_THRESHOLDS:
             raise ValueError(f"Unknown threshold: {name}")
+        if isinstance(value, bool) or not isinstance(value, numbers.Real):
+            raise TypeError(f"{name} must be a number, not {value!r:.40}")
         if not value >= 0:
             raise ValueError(f"{name} must be >= 0")
         with self._lock:

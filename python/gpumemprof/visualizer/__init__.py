@@ -99,8 +99,8 @@ class MemoryVisualizer:
         self, results: Any = None, snapshots: Any = None, format: str | None = None,
         save_path: Any = "memory_profile_data", output_path: Any = None,
     ) -> str:  # fmt: skip
-        """Writes calls and samples to a file and returns its path. The format is the path's extension, otherwise
-        `format` ("csv" or "json"), which is then appended. As CSV, calls and samples together are two files, NAME.csv
+        """Writes calls and samples to a file and returns its path. The format is `format` ("csv" or "json"), otherwise the
+        path's extension, otherwise CSV; it is appended to a path with another extension. As CSV, calls and samples together are two files, NAME.csv
         and NAME_samples.csv."""
         from ._export import export
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import glob
 import os
+import re
 from typing import Any
 
 
@@ -20,7 +21,7 @@ def why_alive(what: Any = None) -> list[dict[str, Any]]:
     called.
 
     Raises RuntimeError if a line is given and nothing is recorded, and during a backward pass or a finalizer, when tensors
-    may be half freed; TypeError for anything else.
+    may be half freed; ValueError for a text that is no line; TypeError for anything else.
     """
     wanted = _addresses(what)
     from .look import look
@@ -57,6 +58,8 @@ def _addresses(what: Any) -> set[int] | None:
 
 def _made_at(line: str) -> set[int]:
     """Addresses of what is live by the recording of this process and was allocated at a line."""
+    if re.fullmatch(r".+:[0-9]+", line) is None:
+        raise ValueError(f"a line of the program is expected, such as 'train.py:41', not {line!r:.80}")
     from ..._core.recording_folder import recording_folder
     from ..._analysis.trace import load
 
