@@ -1,6 +1,8 @@
 #include "analysis/advice/tensorflow_advice.h"
 
 #include <algorithm>
+#include <array>
+#include <string>
 #include <string_view>
 
 #include "analysis/pass/op_names.h"
@@ -61,6 +63,7 @@ bool counts(uint64_t bytes, uint64_t peak) {
 /// Features that the names of all ops show, whether or not they hold memory at the peak.
 struct Seen {
   bool names = false, layers = false, layer_casts = false, datasets = false;
+  bool keras = false;  ///< code of Keras ran: a scope of tf.Module or a function is no layer
 };
 
 Seen seen_ops(const Tables& tables) {
@@ -68,13 +71,16 @@ Seen seen_ops(const Tables& tables) {
   for (uint32_t i = 0; i < tables.stacks.frame_count(); ++i) {
     const Frame& frame = tables.stacks.frame(i);
     const std::string_view op = tables.strings.get(frame.function);
-    if (tables.strings.get(frame.file) != kOperationFile || op == kMadeBy) continue;
+    const std::string_view file = tables.strings.get(frame.file);
+    seen.keras |= has(file, "/keras/") || has(file, "/tf_keras/");
+    if (file != kOperationFile || op == kMadeBy) continue;
     const OperationName name = parse_operation_name(op);
     seen.names = true;
     seen.layers |= name.phase == Phase::kForward && !is_of_loss(name.layer);
     seen.layer_casts |= is_layer_cast(op);
     seen.datasets |= name.phase == Phase::kInput;
   }
+  seen.layers &= seen.keras;
   return seen;
 }
 
@@ -94,7 +100,8 @@ void add_precision(const Share& share, const Seen& seen, bool is_host, AdviceRep
   if (seen.layer_casts) return;  // it is in use
   if (!seen.layers) {
     report->unknown.emplace_back("mixed_precision",
-                                 "the recording has no op of a layer, so its dtypes are unknown");
+                                 "the recording has no op of a layer of Keras in a graph, so its "
+                                 "dtypes are unknown");
     return;
   }
   if (!counts(share.layers, share.peak)) return;
@@ -151,6 +158,16 @@ void add_allocator(const Analysis& analysis, const Tables& tables, AdviceReport*
                             {{"region_bytes", regions}, {"block_bytes", blocks}}});
 }
 
+/// A leak of most of the peak: what it keeps nothing else saves. Null: none.
+const Finding* largest_leak(const Analysis& analysis, const DeviceAnalysis& device) {
+  const auto is_most = [&](const Finding& one) {
+    return one.kind == "leak" && one.device == device.device &&
+           2 * one.bytes.value_or(0) > device.figures.peak_bytes;
+  };
+  const auto found = std::ranges::find_if(analysis.findings, is_most);
+  return found == analysis.findings.end() ? nullptr : &*found;
+}
+
 }  // namespace
 
 bool is_layer_cast(std::string_view op) {
@@ -176,13 +193,18 @@ AdviceReport advise_tensorflow(const Analysis& analysis, const Tables& tables) {
   if (!main || main->figures.peak_bytes == 0) return report;
   report.applies = true;
   const Seen seen = seen_ops(tables);
-  if (seen.names) {
+  constexpr std::array kOfTheStep = {"tf_function", "mixed_precision", "tf_data"};
+  if (const Finding* leak = largest_leak(analysis, *main)) {
+    const std::string why = "a leak has " + format_bytes(*leak->bytes) +
+                            " of the peak: end it, and record again";
+    for (const char* kind : kOfTheStep) report.unknown.emplace_back(kind, why);
+  } else if (seen.names) {
     const Share share = share_of(*main, tables);
     add_eager(share, &report);
     add_precision(share, seen, is_host_memory(tables.devices[main->device]), &report);
     add_input(share, seen, &report);
   } else {
-    for (const char* kind : {"tf_function", "mixed_precision", "tf_data"})
+    for (const char* kind : kOfTheStep)
       report.unknown.emplace_back(kind, "the recording has no names of ops");
   }
   add_allocator(analysis, tables, &report);

@@ -28,10 +28,11 @@ class Recording {
     return *this;
   }
   void add_device(const Device& device) { tables_.devices.push_back(device); }
-  AdviceReport advice() {
+  AdviceReport advice(std::vector<Finding> findings = {}) {
     MemorySource source(std::move(events_));
     source.mutable_tables() = std::move(tables_);
-    const Analysis analysis = *analyze_source(source, {});
+    Analysis analysis = *analyze_source(source, {});
+    for (Finding& finding : findings) analysis.findings.push_back(std::move(finding));
     return advise_tensorflow(analysis, source.tables());
   }
 
@@ -91,10 +92,30 @@ TEST(TensorflowAdvice, LayersWithoutCastsCanTakeHalf) {
       Recording()
           .holds(8 * kMiB, kExecutor, "StatefulPartitionedCall/sequential_1/d2_1/Relu")
           .holds(4 * kMiB, kGraphCall, "StatefulPartitionedCall/adam/Square_2")
+          .holds(64, kNewVariable, "Mul")
           .advice();
   ASSERT_EQ(kinds(report), Kinds{"mixed_precision"});
   EXPECT_EQ(report.advice[0].bytes, 4 * kMiB);
   EXPECT_NE(report.advice[0].fix.find("mixed_bfloat16"), std::string::npos);
+}
+
+TEST(TensorflowAdvice, AScopeWithoutKerasIsNoLayer) {
+  const auto report = Recording()
+                          .holds(80 * kMiB, {"train.py"}, "stateless_uniform/RandomUniformV2")
+                          .holds(64, kExecutor, "StatefulPartitionedCall/stateless_uniform/Mul")
+                          .advice();
+  EXPECT_EQ(kinds(report), Kinds{});
+  EXPECT_TRUE(is_unknown(report, "mixed_precision"));
+}
+
+TEST(TensorflowAdvice, BesideALeakOfMostOfThePeakNothingElseIsSuggested) {
+  Recording recording;
+  recording.holds(42 * kMiB, kEagerCall, "RandomStandardNormal");
+  Finding leak;
+  leak.kind = "leak", leak.bytes = 22 * kMiB;
+  const auto report = recording.advice({leak});
+  EXPECT_EQ(kinds(report), Kinds{});
+  EXPECT_TRUE(is_unknown(report, "tf_function"));
 }
 
 TEST(TensorflowAdvice, AProgramThatUsesMixedPrecisionAndTfDataIsToldNeither) {

@@ -175,7 +175,11 @@ class Paragraph {
     std::string text;
     size_t named = 0;
     if (!is_tensorflow(device_at(tables_, device_.device))) return text;
-    for (const WorkHolder& group : group_by_work(device_.holders_at_peak, tables_)) {
+    const std::vector<WorkHolder> groups = group_by_work(device_.holders_at_peak, tables_);
+    uint64_t of_layers = 0;
+    for (const WorkHolder& group : groups) of_layers += group.layer.empty() ? 0 : group.bytes;
+    if (of_layers < peak_ / 100) return text;  // they do not say what the peak is made of
+    for (const WorkHolder& group : groups) {
       if (group.layer.empty()) continue;
       const uint64_t bytes = figure(fmt::format("layer_{}_bytes", ++named), group.bytes);
       text += fmt::format("{}{} {} {}", named == 1 ? "" : named == kMostNamed ? " and " : ", ",
