@@ -69,3 +69,12 @@ def test_it_has_the_program_s_steps_and_its_advice_is_a_row(tmp_path):
     kinds = harness.execute([harness.COMMAND, "sql", recording, "SELECT kind, confidence FROM findings", "--format", "json"],
                             env=environment(tmp_path)).ok()  # fmt: skip
     assert {row["kind"] for row in json.loads(kinds.stdout)} >= {"leak", "tensorflow_tf_function"}
+
+
+def test_a_refused_request_has_its_size_which_the_error_does_not_tell(tmp_path):
+    program, recording = tmp_path / "refused.py", tmp_path / "refused"
+    program.write_text("import tensorflow as tf\nkept = tf.ones([256, 1024])\ntf.fill([1 << 38], 1.0)\n")
+    done = harness.record(recording, [harness.PYTHON, program], env=environment(tmp_path), timeout=300)
+    assert done.rc == 1
+    first = harness.execute([harness.COMMAND, "analyze", recording]).ok().stdout.decode().splitlines()[0]
+    assert first.startswith("Out of memory: 1.00 TiB were refused at refused.py:3 <module>, with 1.00 MiB live on cpu")

@@ -61,6 +61,27 @@ void find_told_refusals(const Analysis& analysis, const Tables& tables, ProgramE
   }
 }
 
+/// TensorFlow's message has a shape and no size: it is of the last request that its allocators
+/// refused in that process.
+void find_refusals_without_size(const Analysis& analysis, const Tables& tables,
+                                ProgramEnds* ends) {
+  for (RefusedRequest& refused : std::views::reverse(ends->refused)) {
+    if (refused.requested || refused.told) continue;
+    const DeviceAnalysis* latest = nullptr;
+    for (const DeviceAnalysis& device : analysis.devices) {
+      if (device.refusals.empty() || device.device >= tables.devices.size()) continue;
+      const Device& memory = tables.devices[device.device];
+      if (!is_tensorflow(memory) || memory.process >= tables.processes.size()) continue;
+      if (!refused.process.is(tables.processes[memory.process])) continue;
+      if (!latest || device.refusals.back().event > latest->refusals.back().event) latest = &device;
+    }
+    if (latest == nullptr) continue;
+    const Refusal& last = latest->refusals.back();
+    refused.told = {latest->device, last.number, last.size_bytes, last.live_bytes,
+                    last.served_count, last.largest_served_bytes};
+  }
+}
+
 /// The last request of a program that failed, where it was refused: an exit code alone does not tell.
 std::optional<RefusedRequest> caught_at_the_end(const ProgramEnds& ends, const Tables& tables,
                                                 const Analysis& analysis) {
@@ -194,6 +215,7 @@ void add_program_ends(ProgramEnds ends, const Tables& tables, Analysis* analysis
     for (DeviceAnalysis& sum : analysis->sums) sum.score = analysis->score;
   }
   find_told_refusals(*analysis, tables, &ends);
+  find_refusals_without_size(*analysis, tables, &ends);
   analysis->ends = std::move(ends);
 }
 
