@@ -58,6 +58,11 @@ struct ThreadScopes {
 };
 extern thread_local ThreadScopes t_scopes __attribute__((tls_model("initial-exec")));
 
+/// Whether it is the block of a test, which is no event of the program's. After it was counted.
+inline bool is_test_block(uint64_t address) {
+  return __builtin_expect(t_scopes.test != kNoTest, 0) && address == t_scopes.test_address;
+}
+
 /// The holder for a block that the calling thread has just allocated, with a reference for the
 /// block. `*is_complete` becomes false if it cannot be found or created.
 uint32_t hold_running(uint32_t device, bool* is_complete);

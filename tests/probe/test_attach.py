@@ -52,6 +52,20 @@ say(first=first, last=api.read())
         "live_bytes": 10, "alloc_count": 1, "alloc_bytes": 10, "unknown_free_count": 5}
 
 
+def test_attaching_again_to_a_recording_adds_no_event_to_it(tmp_path):
+    run(f'''
+import torch
+api = open_library()
+folder = {str(tmp_path)!r}
+assert api.attach(folder) == ""
+kept = [torch.empty(1000, dtype=torch.uint8)]
+assert api.attach(folder) == "" and api.attach(folder) == ""
+kept.append(torch.empty(2000, dtype=torch.uint8))
+say()
+''')
+    assert [event["size_bytes"] for event in harness.allocs(harness.events(tmp_path))] == [1000, 2000]
+
+
 def test_every_table_has_its_protection_back_and_attaching_again_changes_nothing():
     said = run('''
 import torch

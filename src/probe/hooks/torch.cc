@@ -146,7 +146,7 @@ HOT void* gpumemprof_hook_alloc_cpu(size_t size) {
   void* p = g_alloc_cpu.get(ALLOC_CPU, reinterpret_cast<void*>(&gpumemprof_hook_alloc_cpu),
                             plain_alloc)(size);
   if (p && is_counting()) count_alloc(reinterpret_cast<uintptr_t>(p), size, kCpu);
-  if (p && !g_config.no_cpu && state() != kOff) {
+  if (p && !g_config.no_cpu && state() != kOff && !is_test_block(reinterpret_cast<uintptr_t>(p))) {
     record(kRawAlloc, reinterpret_cast<uintptr_t>(p), size, kClassCpu);
   }
   return p;
@@ -158,7 +158,7 @@ HOT void gpumemprof_hook_free_cpu(void* p) {
   // Before the real free: afterwards another thread may be given the address, and its allocation
   // would come first.
   if (p && is_counting()) count_free(reinterpret_cast<uintptr_t>(p), kCpu);
-  if (p && !g_config.no_cpu && state() != kOff) {
+  if (p && !g_config.no_cpu && state() != kOff && !is_test_block(reinterpret_cast<uintptr_t>(p))) {
     look_for_program_end();
     record(kRawFreeCompleted, reinterpret_cast<uintptr_t>(p), 0, kClassCpu);
   }
