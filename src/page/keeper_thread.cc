@@ -7,34 +7,9 @@
 
 namespace gpumemprof {
 
-KeeperThread::~KeeperThread() {
-  {
-    const std::lock_guard lock(mutex_);
-    is_over_ = true;
-  }
-  changed_.notify_all();
-  worker_.join();
-}
-
-void KeeperThread::run() {
-  for (;;) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return is_over_ || done_ < put_; });
-    if (is_over_) return;
-    Work& work = slots_[done_ % kSlots];
-    lock.unlock();
-    for (const Told& told : work.told) keeper_.tell(told.device, told.block, told.what, told.until);
-    keeper_.take(work.batch);
-    lock.lock();
-    ++done_;
-    changed_.notify_all();
-  }
-}
-
 /// Until everything passed on is done: then this thread may use the keeper.
 void KeeperThread::wait() const {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return done_ == put_; });
+  while (thread_.size() != 0) thread_.take();
 }
 
 void KeeperThread::tell_rest() {
@@ -66,16 +41,12 @@ void KeeperThread::begin_trace(uint16_t device, const AllocatorTrace& trace,
 }
 
 void KeeperThread::take(EventBatch& batch) {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return put_ - done_ < kSlots; });
-  Work& work = slots_[put_ % kSlots];
-  lock.unlock();
+  if (!thread_.has_room()) thread_.take();
+  Work& work = thread_.next();
   std::swap(work.batch, batch);
   work.told.swap(told_);
   told_.clear();
-  lock.lock();
-  ++put_;
-  changed_.notify_all();
+  thread_.give();
 }
 
 uint32_t KeeperThread::block_of(uint16_t device, uint32_t number) const {

@@ -1,12 +1,10 @@
 // A Keeper in its own thread, so that the analysis need not wait for it.
 #pragma once
 
-#include <condition_variable>
 #include <memory>
-#include <mutex>
-#include <thread>
 #include <vector>
 
+#include "base/working_thread.h"
 #include "page/keeper.h"
 
 namespace gpumemprof {
@@ -16,8 +14,12 @@ namespace gpumemprof {
 /// thread, the analysis'.
 class KeeperThread final : public BlockKeeper {
  public:
-  KeeperThread() : worker_([this] { run(); }) {}
-  ~KeeperThread() override;
+  KeeperThread()
+      : thread_([this](Work& work) {
+          for (const Told& told : work.told)
+            keeper_.tell(told.device, told.block, told.what, told.until);
+          keeper_.take(work.batch);
+        }) {}
 
   void begin(const LiveState* before) override;
   void begin_trace(uint16_t device, const AllocatorTrace& trace, const TraceStart& start) override;
@@ -44,9 +46,8 @@ class KeeperThread final : public BlockKeeper {
     EventBatch batch;
     std::vector<Told> told;
   };
-  static constexpr uint64_t kSlots = 4;
+  static constexpr size_t kBatches = 4;
 
-  void run();
   void wait() const;
   void find_first(size_t devices);
   void tell_rest();
@@ -54,12 +55,7 @@ class KeeperThread final : public BlockKeeper {
   Keeper keeper_;
   std::vector<uint32_t> first_;  // by device: what made_by() its allocation 0 would be
   std::vector<Told> told_;       // since the last batch
-  Work slots_[kSlots];
-  uint64_t put_ = 0, done_ = 0;  // works so far
-  bool is_over_ = false;
-  mutable std::mutex mutex_;  // of the three above
-  mutable std::condition_variable changed_;
-  std::thread worker_;
+  mutable WorkingThread<Work, kBatches> thread_;
 };
 
 }  // namespace gpumemprof

@@ -1,12 +1,9 @@
 #include "recording/sealed_lane.h"
 
 #include <algorithm>
-#include <condition_variable>
-#include <exception>
-#include <mutex>
 #include <system_error>
-#include <thread>
 
+#include "base/working_thread.h"
 #include "recording/sealed_marks.h"
 #include "recording/sealed_payload.h"
 
@@ -22,76 +19,21 @@ EventDecoder& decoder_of_thread() {
 
 }  // namespace
 
-/// A thread that decodes the chunks it is given, in their order. With one chunk ahead each of
-/// reading, analysing and keeping waited for another a tenth of the time.
-class SealedLane::Ahead {
- public:
+/// With one chunk ahead reading, analysing and keeping waited for each other a tenth of the time.
+struct SealedLane::Ahead {
+  static constexpr size_t kChunks = 3;  // 2.3 MB each
   struct Chunk {
     Payloads payloads;
     Decoded decoded;
     const ChunkRef* of = nullptr;
-    std::exception_ptr thrown;
   };
+  explicit Ahead(const SealedLane& lane)
+      : thread([this, &lane](Chunk& chunk) {
+          lane.decode(*chunk.of, chunk.payloads, &decoder, &chunk.decoded);
+        }) {}
 
-  /// Throws std::system_error where the system has no thread left.
-  explicit Ahead(const SealedLane& lane) : lane_(lane), thread_([this] { run(); }) {}
-  ~Ahead() {
-    {
-      const std::lock_guard lock(mutex_);
-      is_over_ = true;
-    }
-    changed_.notify_all();
-    thread_.join();
-  }
-
-  // All that follows is for the caller's thread.
-  size_t size() const { return put_ - taken_; }
-  bool has_room() const { return size() < kChunks; }
-  /// The next one to fill; `put()` passes it on.
-  Chunk& free() { return chunks_[put_ % kChunks]; }
-  void put() {
-    {
-      const std::lock_guard lock(mutex_);
-      ++put_;
-    }
-    changed_.notify_all();
-  }
-  /// The oldest, decoded. Valid until the next put().
-  Chunk& take() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return done_ > taken_; });
-    return chunks_[taken_++ % kChunks];
-  }
-
- private:
-  static constexpr size_t kChunks = 3;  // 2.3 MB each
-
-  void run() {
-    EventDecoder decoder;
-    for (;;) {
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, [this] { return is_over_ || done_ < put_; });
-      if (is_over_) return;
-      Chunk& chunk = chunks_[done_ % kChunks];
-      lock.unlock();
-      try {
-        lane_.decode(*chunk.of, chunk.payloads, &decoder, &chunk.decoded);
-      } catch (...) {
-        chunk.thrown = std::current_exception();
-      }
-      lock.lock();
-      ++done_;
-      changed_.notify_all();
-    }
-  }
-
-  const SealedLane& lane_;
-  Chunk chunks_[kChunks];
-  size_t put_ = 0, taken_ = 0, done_ = 0;  // chunks so far
-  bool is_over_ = false;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::thread thread_;
+  EventDecoder decoder;
+  WorkingThread<Chunk, kChunks> thread;
 };
 
 SealedLane::~SealedLane() = default;
@@ -115,10 +57,8 @@ uint64_t SealedLane::next_time() const {
 bool SealedLane::load(EventBatch* block) {
   if (at_ >= chunks_.size()) return false;
   const ChunkRef& chunk = chunks_[at_++];
-  if (ahead_ && ahead_->size() != 0) {
-    Ahead::Chunk& decoded = ahead_->take();
-    if (decoded.thrown) std::rethrow_exception(decoded.thrown);
-    hand_out(chunk, &decoded.decoded, block);
+  if (ahead_ && ahead_->thread.size() != 0) {
+    hand_out(chunk, &ahead_->thread.take().decoded, block);
   } else {
     if (decoded_.done = read(chunk, &payloads_); decoded_.done)
       decode(chunk, payloads_, &decoder_of_thread(), &decoded_);
@@ -138,15 +78,16 @@ void SealedLane::read_ahead() {
       return;
     }
   }
-  while (ahead_->has_room() && at_ + ahead_->size() < chunks_.size()) {
-    Ahead::Chunk& next = ahead_->free();
-    next.of = &chunks_[at_ + ahead_->size()];
+  auto& thread = ahead_->thread;
+  while (thread.has_room() && at_ + thread.size() < chunks_.size()) {
+    Ahead::Chunk& next = thread.next();
+    next.of = &chunks_[at_ + thread.size()];
     const uint64_t before = bytes_read_;
     if (!read(*next.of, &next.payloads)) {
       bytes_read_ = before;
       return;
     }
-    ahead_->put();
+    thread.give();
   }
 }
 

@@ -36,7 +36,7 @@ class SealedLane final : public Lane {
 
  private:
   static constexpr size_t kLeastAhead = 8;  // chunks, from which a second decoder's tables pay
-  class Ahead;
+  struct Ahead;  // a thread that decodes the next chunks
 
   /// A chunk as it is in the file, with the columns that others have for its events; empty: none.
   struct Payloads {
