@@ -1,5 +1,6 @@
 """Where PyTorch is imported, whoever asks for figures gets exact ones: nobody has to call attach()."""
 import os
+import re
 import subprocess
 
 import harness
@@ -79,3 +80,25 @@ def test_statistics_print_as_lines_and_are_a_dict():
               "statistics = tracker.get_statistics()\nassert isinstance(statistics, dict)\n"
               "json.dumps(statistics)\nprint(statistics)")
     assert "peak       4.00 KiB (exact)\n" in out and len(out.splitlines()) <= 12
+
+
+GENERATOR = """
+import torch
+from gpumemprof import GPUMemoryProfiler, profile_function
+profiler = GPUMemoryProfiler("cpu")
+@profile_function(profiler=profiler)
+def batches():
+    for _ in range(3):
+        yield torch.empty(1 << 20, dtype=torch.uint8)
+kept = [torch.empty(50 << 20, dtype=torch.uint8) for _ in batches()]
+(result,) = profiler.results
+print(result)
+print(result.memory_allocated, result.own_peak_bytes)
+"""
+
+
+def test_what_the_consumer_of_a_generator_allocates_is_not_its_own():
+    out = run(GENERATOR)
+    # The loop still has one tensor when the next one is made.
+    assert out.splitlines()[-1] == f"{3 << 20} {2 << 20}"
+    assert re.search(r"^peak +151 MiB over the start, 151 MiB in all\nof its own +at most 2.00 MiB at once\n", out, re.M)

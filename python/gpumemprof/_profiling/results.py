@@ -147,13 +147,17 @@ class ProfileResult:
         tensors = "" if self.tensors_created is None else f" in {self.tensors_created:,} tensor{'s' * (self.tensors_created != 1)}"
         least = "" if self.peak_is_exact else "at least "
         peak = f"{least}{format_size(self.peak_over_start())} over the start, {format_size(self.peak_memory_usage())} in all"
-        return table([
+        rows = [
             (self.function_name, f"{self.execution_time * 1e3:.3f} ms" + (f", {self.error}" if self.error else "")),
             ("peak", peak),
             ("allocated", format_size(self.memory_allocated) + tensors),
             ("freed", format_size(self.memory_freed)),
             ("figures", f"{self.basis}: {self.basis_reason}"),
-        ])
+        ]
+        if self.own_peak_bytes is not None and self.own_peak_bytes != self.peak_over_start():
+            # Other threads, or what consumed the values of a generator, allocated meanwhile.
+            rows.insert(2, ("of its own", f"at most {format_size(self.own_peak_bytes)} at once"))
+        return table(rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Its fields by name, with `memory_diff` and `peak_memory_usage`."""
