@@ -359,9 +359,9 @@ void Keeper::take(EventBatch& batch) {
     TableFiller& of = filler(batch.device[i]);
     if (i + kFar < batch.size()) of.expect(batch, i + kNear, i + kFar);
     of.take(batch, i,
-              {.detail = beside(batch.details, &detail, i),
-               .totals = beside(batch.totals, &total, i),
-               .requested = beside(batch.requested, &request, i)});
+            {.detail = beside(batch.details, &detail, i),
+             .totals = beside(batch.totals, &total, i),
+             .requested = beside(batch.requested, &request, i)});
   }
   for (const auto& device : devices_) {
     if (device) device->end_batch(batch);

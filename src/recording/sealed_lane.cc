@@ -19,7 +19,7 @@ EventDecoder& decoder_of_thread() {
 
 }  // namespace
 
-/// With one chunk ahead reading, analysing and keeping waited for each other a tenth of the time.
+/// Several chunks, so that the threads that decode and analyse seldom wait for each other.
 struct SealedLane::Ahead {
   static constexpr size_t kChunks = 3;  // 2.3 MB each
   struct Chunk {

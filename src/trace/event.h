@@ -141,8 +141,8 @@ struct EventBatch {
     device.clear(), action.clear(), stream.clear(), totals.clear(), requested.clear();
     details.clear(), step.clear(), marks.clear(), block.clear();
   }
-  /// For a producer that writes every column of `count` events: what is in them is not cleared,
-  /// which costs as much as a tenth of decoding them.
+  /// For a producer that writes every column of `count` events: what is in them is not cleared
+  /// first.
   void overwrite(size_t count) {
     time_ns.resize(count), address.resize(count), size_bytes.resize(count), stack.resize(count);
     thread.resize(count), device.resize(count), action.resize(count);

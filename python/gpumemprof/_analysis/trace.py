@@ -223,9 +223,9 @@ class Trace:
         return result
 
     def diff(self, other: Trace | str | os.PathLike[str], *, device: str | None = None) -> dict[str, Any]:
-        """What `other`, a trace or the path of one, needs more than this trace, by line, as in `diff --format json` with this as A (schema
-        gpumemprof.diff/1). `device`: "cuda:1", "PID/cuda:1" (None: each one's main device). A snapshot and a recording
-        can be compared. Raises ValueError if a trace has no such device."""
+        """What `other`, a trace or the path of one, needs more than this trace, by line, as in `diff --format json` with
+        this as A (schema gpumemprof.diff/1). `device`: "cuda:1", "PID/cuda:1" (None: each one's main device). A snapshot
+        and a recording can be compared. Raises ValueError if a trace has no such device, and what load() raises."""
         if not isinstance(other, Trace):
             other = load(other)
         result: dict[str, Any] = json.loads(self._native.diff(other._native, device or ""))

@@ -283,7 +283,8 @@ class MemoryTracker(TrackerRecord):
     # -- thresholds and callbacks --------------------------------------------------------------------------------
 
     def set_threshold(self, name: str, value: float) -> None:
-        """Sets a threshold. Raises ValueError for a name that is not in `thresholds` and for what it cannot be.
+        """Sets a threshold. Raises ValueError for a name that is not in `thresholds` and for a negative number, TypeError
+        for what is no number.
 
         Above the critical percentage every alert is critical, whatever the warning's is."""
         if name not in DEFAULT_THRESHOLDS:

@@ -100,8 +100,8 @@ class MemoryVisualizer:
         save_path: Any = "memory_profile_data", output_path: Any = None,
     ) -> str:  # fmt: skip
         """Writes calls and samples to a file and returns its path. The format is `format` ("csv" or "json"), otherwise the
-        path's extension, otherwise CSV; it is appended to a path with another extension. As CSV, calls and samples together are two files, NAME.csv
-        and NAME_samples.csv."""
+        path's extension, otherwise CSV; it is appended to a path with another extension. As CSV, calls and samples
+        together are two files, NAME.csv and NAME_samples.csv."""
         from ._export import export
 
         measured = self._measured(results, snapshots, empty_is_an_error=False, needs_time=False)
