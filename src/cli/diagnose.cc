@@ -20,6 +20,7 @@
 #include "devices/accelerators.h"
 #include "devices/host_memory.h"
 #include "devices/oom_kills.h"
+#include "devices/process_memory.h"
 #include "live/alerts.h"
 #include "report/words.h"
 
@@ -212,6 +213,8 @@ Status write_bundle(const fs::path& folder, const Diagnosis& diagnosis, int exit
                                                {"risk_detected", exit_code == kExitRisk}});
 }
 
+bool process_exists(int pid) { return read_process_memory("/proc", pid, false).exists; }
+
 int failed(const Error& error) {
   report_error("", error);
   std::printf("Status: FAILED (exit_code=%d)\n", kExitToolFailed);
@@ -237,7 +240,9 @@ int diagnose(DiagnoseArguments& arguments) {
     });
     if (!end) return failed(end.error());
   }
-  diagnosis.kernel_kills = kills.new_kills();
+  // The kernel counts whom it killed and does not name them: of one process only its end is known.
+  if (!arguments.sampler.pid || !process_exists(*arguments.sampler.pid))
+    diagnosis.kernel_kills = kills.new_kills();
   const int exit_code = diagnosis.at_risk() ? kExitRisk : kExitOk;
   if (!arguments.device.notes.empty()) std::printf("Note: %s\n", arguments.device.notes.c_str());
   if (auto done = write_bundle(*folder, diagnosis, exit_code); !done) return failed(done.error());
@@ -269,6 +274,9 @@ void add_diagnose_command(CLI::App& app, CommandContext& context) {
   command->add_option("--interval", arguments->pace.interval_s, "seconds between samples")
       ->type_name("S")
       ->capture_default_str();
+  command->add_option("--pid", arguments->sampler.pid, "only this process")
+      ->type_name("PID")
+      ->check(CLI::PositiveNumber);
   command->footer("Exit codes: 0 no risk, 1 failed, 2 risk found.");
   command->callback([arguments, &context] { context.exit_code = diagnose(*arguments); });
 }

@@ -36,6 +36,10 @@ struct SealedLane::Ahead {
   WorkingThread<Chunk, kChunks> thread;
 };
 
+SealedLane::SealedLane(File* file, const FileIds* ids, const Companions* companions,
+                       uint64_t shift_ns, SealedLosses* losses)
+    : file_(file), ids_(ids), companions_(companions), shift_(shift_ns), losses_(losses) {}
+
 SealedLane::~SealedLane() = default;
 
 bool translate_marks(const FileIds& ids, uint64_t shift_ns, std::vector<Mark>* marks) {

@@ -22,9 +22,7 @@ bool translate_marks(const FileIds& ids, uint64_t shift_ns, std::vector<Mark>* m
 class SealedLane final : public Lane {
  public:
   SealedLane(File* file, const FileIds* ids, const Companions* companions, uint64_t shift_ns,
-             SealedLosses* losses)
-      : file_(file), ids_(ids), companions_(companions), shift_(shift_ns), losses_(losses) {}
-
+             SealedLosses* losses);
   ~SealedLane() override;
 
   void add(const ChunkRef& chunk) { chunks_.push_back(chunk); }

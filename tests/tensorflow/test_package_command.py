@@ -68,7 +68,7 @@ def test_a_gpu_that_is_not_there_is_said_once_and_the_cpu_is_measured(tfmemprof,
     output = tmp_path / ("bundle" if command == "diagnose" else "out.json")
     duration = ["--duration", "0.3", "--interval", "0.05"]
     # else other recorded programs of this machine are measured, too, each from its first moment on
-    one = [] if command == "diagnose" else ["--pid", str(os.getpid())]
+    one = ["--pid", str(os.getpid())]
     done = harness.execute([tfmemprof, command, "--device", "/GPU:0", *one, *duration, "--output", output], cwd=tmp_path)
     assert done.rc in (0, 2 if command == "diagnose" else 0)
     assert done.stdout.decode().count("/GPU:0 does not exist") == 1
