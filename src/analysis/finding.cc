@@ -10,6 +10,13 @@ const char* severity_name(Severity severity) {
                                           : "critical";
 }
 
+uint64_t grown_bytes(const Finding& finding) {
+  for (const auto& [name, value] : finding.evidence) {
+    if (name == "grown_bytes") return value;
+  }
+  return 0;
+}
+
 void sort_findings(std::vector<Finding>* findings) {
   std::ranges::stable_sort(*findings, [](const Finding& a, const Finding& b) {
     if (a.severity != b.severity) return a.severity > b.severity;

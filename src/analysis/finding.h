@@ -45,6 +45,9 @@ inline bool is_refusal(const Finding& finding) {
   return finding.kind == "out_of_memory" || finding.kind == "refused_though_it_fits";
 }
 
+/// What grew, of a finding of growth; 0 of others.
+uint64_t grown_bytes(const Finding& finding);
+
 /// The most severe first; of equals those with the most bytes at stake; of equals as they came.
 void sort_findings(std::vector<Finding>* findings);
 

@@ -234,3 +234,16 @@ def test_what_is_no_function_is_refused_when_it_is_decorated(profiler):
         with pytest.raises(TypeError, match="not of str: to name the calls, write name='step'"):
             decorate("step")
     assert profiler.profile_function(Kind).function_name == "Kind"  # one call of it
+
+
+def test_a_compiled_function_is_profiled_as_one_call(profiler):
+    torch = pytest.importorskip("torch")
+
+    @profile_function(profiler=profiler)
+    @torch.compile(backend="eager", fullgraph=True)
+    def doubled(x):
+        return x * 2
+
+    assert doubled(torch.ones(1024)).sum() == 2048
+    (result,) = profiler.results
+    assert result.memory_allocated >= 4096

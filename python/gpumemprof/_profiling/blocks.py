@@ -39,7 +39,7 @@ def profile_function(
     """Decorator, `@profile_function` or `@profile_function(name="step")`, that profiles every call.
 
     The function's result, exceptions and kind (coroutine function, generator) do not change. Recursive calls are part
-    of the outermost one. Results are in `profiler`, or in the shared one.
+    of the outermost one. Results are in `profiler`, or in the shared one. It goes above `@torch.compile`, not below it.
     """
 
     def decorate(function: Any) -> Any:

@@ -79,13 +79,6 @@ double evidence(const Evidence& of, std::string_view name) {
   return 0;
 }
 
-double grown_bytes(const Finding& finding) {
-  for (const auto& [name, value] : finding.evidence) {
-    if (name == "grown_bytes") return static_cast<double>(value);
-  }
-  return 0;
-}
-
 class Patterns {
  public:
   Patterns(const Analysis& analysis, const Tables& tables, std::optional<uint64_t> capacity_bytes,
@@ -116,11 +109,14 @@ class Patterns {
       if (!is_here) continue;
       if (finding.kind == kGrowthInLoop)
         why_no_growth_ = "what grows in its loop may be loaded data or a leak";
-      if (finding.kind == kFillsToLimit)
-        filled_bytes_ += grown_bytes(finding);
+      if (finding.kind == kFillsToLimit || finding.kind == kSizesRise) {
+        harmless_bytes_ += static_cast<double>(grown_bytes(finding));
+        why_harmless_ = finding.kind == kSizesRise ? "the program's inputs grow"
+                                                   : "a deque fills up to its maxlen";
+      }
       if (finding.kind != "leak" || finding.severity == Severity::kInfo) continue;
       has_leak_ = true;
-      leaked_bytes_ += grown_bytes(finding);
+      leaked_bytes_ += static_cast<double>(grown_bytes(finding));
     }
   }
 
@@ -180,9 +176,9 @@ class Patterns {
               step_text(levels_.steps.size() - 1) + " names the lines that kept it";
       }
       // Where a line is known, that is the finding. Without steps it may be data that is loaded.
-      const bool fills = 2 * filled_bytes_ >= found.bytes;
-      if (fills) why_no_growth_ = "a deque fills up to its maxlen";
-      const bool is_info = has_leak_ || fills || !levels_.are_steps;
+      const bool is_harmless = harmless_bytes_ > 0 && 2 * harmless_bytes_ >= found.bytes;
+      if (is_harmless) why_no_growth_ = why_harmless_;
+      const bool is_info = has_leak_ || is_harmless || !levels_.are_steps;
       if (has_leak_ && !levels_.are_steps) fix.clear();  // that finding names the line
       const Severity severity = is_info ? Severity::kInfo : found.severity;
       add("steady_growth", severity,
@@ -387,7 +383,9 @@ class Patterns {
   Evidence cycles_;  // of the sawtooth in the turns; empty: none
   SeriesReport floor_, ceiling_, whole_;
   bool has_leak_ = false;
-  double leaked_bytes_ = 0, filled_bytes_ = 0;
+  double leaked_bytes_ = 0;
+  double harmless_bytes_ = 0;  // of growth that has another reason than a leak
+  std::string why_harmless_;
   std::string why_no_growth_;  // empty: its part of the score is known
   std::string why_no_spike_;  // to be warned of, where there are some
   std::vector<Finding> findings_;

@@ -229,17 +229,19 @@ std::string place_of(const Finding& finding, const Tables& tables) {
   return fmt::format("rank {}, {}", *rank, device_name(device));
 }
 
-/// Steady growth of a device whose leak is named: the same memory, without its line.
-bool is_said_by_a_leak(const Finding& finding, const Analysis& analysis) {
-  return finding.kind == "steady_growth" && finding.severity == Severity::kInfo &&
-         std::ranges::any_of(analysis.findings, [&](const Finding& one) {
-           const bool is_here = one.device == finding.device ||
-                                std::ranges::find(one.other_devices, finding.device) !=
-                                    one.other_devices.end();
-           return is_here &&
-                  (one.kind == kFillsToLimit ||
-                   (one.kind == "leak" && one.severity != Severity::kInfo));
-         });
+/// Steady growth of a device where findings with lines have at least half of it: the same memory.
+bool is_said_with_lines(const Finding& growth, const Analysis& analysis) {
+  if (growth.kind != "steady_growth" || growth.severity != Severity::kInfo) return false;
+  uint64_t bytes = 0;
+  for (const Finding& one : analysis.findings) {
+    const bool is_here =
+        one.device == growth.device ||
+        std::ranges::find(one.other_devices, growth.device) != one.other_devices.end();
+    if (!is_here || !has_evidence(one)) continue;
+    if (one.kind == "leak" && one.severity != Severity::kInfo) return true;
+    bytes += grown_bytes(one);
+  }
+  return bytes > 0 && 2 * bytes >= growth.bytes.value_or(0);
 }
 
 }  // namespace
@@ -247,7 +249,7 @@ bool is_said_by_a_leak(const Finding& finding, const Analysis& analysis) {
 Section findings_section(const Subject& subject) {
   List list{.label_width = 8};
   for (const Finding& finding : subject.analysis.findings) {
-    if (is_said_by_a_leak(finding, subject.analysis)) continue;
+    if (is_said_with_lines(finding, subject.analysis)) continue;
     Item item{.label = severity_name(finding.severity),
               .text = fmt::format("{}: {}.", place_of(finding, subject.tables), finding.title),
               .tone = tone_of(finding.severity),
