@@ -179,8 +179,9 @@ void SealedFile::add_lanes(Merger* merger, uint64_t shift_ns, bool decodes_ahead
     fits->add(chunk);
     by_end.emplace(chunk.header.time_last_ns, fits);
   }
+  constexpr size_t kFewLanes = 4;  // that may have threads: the file decides how many there are
   for (auto& lane : lanes) {
-    if (decodes_ahead) lane->decode_ahead();
+    if (decodes_ahead && lanes.size() <= kFewLanes) lane->decode_ahead();
     merger->add(std::move(lane));
   }
   for (auto read : {&SealedFile::read_marks_before, &SealedFile::read_marks_after}) {

@@ -48,6 +48,6 @@ const char* when_text(const Diff& diff);
 struct DiffCounts {
   size_t grew = 0, shrank = 0, appeared = 0, vanished = 0, same = 0;
 };
-DiffCounts count_changes(const DiffRows& rows);
+DiffCounts count_changes(const DiffRows& rows, bool of_moments);
 
 }  // namespace gpumemprof

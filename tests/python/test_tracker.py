@@ -242,6 +242,17 @@ def test_the_forecast_is_of_what_counts_against_the_limit():
     assert tracker.forecast().seconds_to_limit == pytest.approx(71)
 
 
+def test_growth_of_ones_own_is_not_hidden_by_what_others_give_back():
+    tracker = tracker_of(1)
+    for n in range(20):
+        tracker._series.append((float(n), 800 - 10 * n))
+        tracker._own_series.append((float(n), 10 * n))
+    tracker._last = one(190, total=1000)
+    found = tracker.forecast()
+    assert found.growth_bytes_per_s == pytest.approx(10) and found.limit_bytes == 1000
+    assert found.seconds_to_limit == pytest.approx((1000 - 420 - 190) / 10)  # others have 610 - 190
+
+
 @pytest.mark.parametrize("extension", ["json", "jsonl", "csv", "txt"])
 def test_exports_are_what_was_seen(tmp_path, extension):
     tracker = tracker_of(one(100, 300, 400), one(200, None, None), job_id="j", rank=1, local_rank=0, world_size=2)

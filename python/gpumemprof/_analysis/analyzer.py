@@ -176,7 +176,7 @@ class MemoryAnalyzer:
         return report
 
     def _growing_functions(self, measured: Measured) -> list[dict[str, Any]]:
-        """Growth of what a function's calls keep is the function's, whatever others do."""
+        """Functions whose calls keep more and more. Growth that others hide by what they free meanwhile is not found."""
         found = []
         for name, rows in functions_to_judge(measured).items():
             start = next(call.before_bytes or 0 for call in measured.calls if call.name == name)

@@ -11,7 +11,7 @@ from .gaps import GapFinding
 from .measured import Measured
 
 BEST = 10.0
-LEAST_CALLS = 6  # of a function, before its calls are a series
+LEAST_CALLS = 6  # of a function that another call followed, before they are a series
 _COMFORTABLE = 0.8  # of the limit, as in docs/scores.md
 _COST = {"info": 2.0, "warning": 5.0, "critical": 9.0}
 
@@ -62,7 +62,7 @@ def peak_part(measured: Measured) -> Part:
 def functions_part(measured: Measured, growing: int) -> Part:
     judged = len(functions_to_judge(measured))
     if not judged:
-        return _part("functions", 2, None, f"no function was called {LEAST_CALLS} times")
+        return _part("functions", 2, None, f"no function was called {LEAST_CALLS + 1} times")
     return _part(
         "functions", 2, BEST * (1 - growing / judged), f"{growing} of {judged} functions keep more and more memory"
     )

@@ -122,6 +122,7 @@ def _host() -> dict[str, int | str | None]:
     """What the process may use of the host now, in bytes; None if the system does not tell."""
     facts: dict[str, int | str | None] = {
         "address_space_bytes": _of_file("/proc/self/status", "VmSize:", 1, 1024),
+        "address_space_peak_bytes": _of_file("/proc/self/status", "VmPeak:", 1, 1024),
         "address_space_limit_bytes": _of_file("/proc/self/limits", "Max address space", 3, 1),  # the soft one
         "free_bytes": None,
         "limited_by": None,

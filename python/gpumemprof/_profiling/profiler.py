@@ -312,6 +312,9 @@ class ProfiledBlock:
             raise AttributeError(f"{name}: the block {self._name!r} has not ended yet")
         return getattr(result, name)
 
+    def __str__(self) -> str:
+        return str(self._result) if hasattr(self, "_result") else repr(self)
+
     def __call__(self, func: Callable[..., Any]) -> Callable[..., Any]:
         """As a decorator: every call of the function is profiled under the block's name."""
         return self._profiler.wrap(func, self._name)

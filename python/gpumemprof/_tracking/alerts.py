@@ -84,6 +84,11 @@ def pressure_bytes(sample: DeviceMemorySample) -> int | None:
     return max((figure for figure in figures if figure is not None), default=None)
 
 
+def own_bytes(sample: DeviceMemorySample) -> int:
+    """What the tracked program itself has: the higher of allocated and reserved."""
+    return max(sample.allocated_bytes or 0, sample.reserved_bytes or 0)
+
+
 def utilization(sample: DeviceMemorySample) -> float | None:
     """pressure_bytes / total, None where either is not known."""
     pressure = pressure_bytes(sample)

@@ -7,6 +7,7 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from .._counting.collectors import DeviceMemoryCollector, DeviceMemorySample
@@ -99,10 +100,21 @@ class TrackerRecord:
         return timeline_of(events, interval)
 
     def forecast(self) -> Forecast:
-        """When max(allocated, reserved, used) reaches the device's total at the rate of the last samples."""
+        """When max(allocated, reserved, used) reaches the device's total at the rate of the last samples.
+
+        Where that does not grow and this program's own memory does, because others gave some back: when the program
+        alone fills what is left.
+        """
         with self._lock:
-            series, total = list(self._series), self._last.total_bytes if self._last else None
-        return forecast_time_to_limit([t for t, _ in series], [v for _, v in series], total)
+            series, own, total = list(self._series), list(self._own_series), self._last.total_bytes if self._last else None
+        found = forecast_time_to_limit([t for t, _ in series], [v for _, v in series], total)
+        if total is None or not own or (found.growth_bytes_per_s or 0) > 0:
+            return found
+        of_others = series[-1][1] - own[-1][1]
+        of_own = forecast_time_to_limit([t for t, _ in own], [v for _, v in own], total - of_others)
+        if (of_own.growth_bytes_per_s or 0) <= 0:
+            return found
+        return replace(of_own, limit_bytes=total)
 
     @property
     def stats(self) -> dict[str, Any]:
@@ -208,6 +220,7 @@ class TrackerRecord:
         self._alerts = TrackerAlerts(self.thresholds, *self._alarm_options)
         self._alert_log: deque[TrackingEvent] = deque(maxlen=1000)
         self._series: deque[tuple[float, int]] = deque(maxlen=_FORECAST_SAMPLES)
+        self._own_series: deque[tuple[float, int]] = deque(maxlen=_FORECAST_SAMPLES)
         self._last, self._missing = None, {}
         self._announced_peak = 0
         self._events_total = len(self.events)

@@ -20,7 +20,7 @@ from .._counting import probe_counters
 from .._counting.collectors import AllocatorTotals, DeviceMemoryCollector, build_device_memory_collector
 from .._oom.recorder import OOMFlightRecorder, OOMFlightRecorderConfig, classify_oom_exception
 from .alarm import DEFAULT_HYSTERESIS
-from .alerts import DEFAULT_THRESHOLDS, pressure_bytes
+from .alerts import DEFAULT_THRESHOLDS, own_bytes, pressure_bytes
 from .event import TrackingEvent as TrackingEvent
 from .job_rank import resolve_distributed_identity
 from .phases import PhaseHandle, PhaseRecord
@@ -185,6 +185,7 @@ class MemoryTracker(TrackerRecord):
             pressure = pressure_bytes(result.sample)
             if pressure is not None:
                 self._series.append((clock, pressure))
+                self._own_series.append((clock, own_bytes(result.sample)))
             if self.enable_alerts:
                 for message in self._alerts.update(clock, result.sample, change, self.thresholds):
                     event = self._event(now, message.level, change, message.metadata)

@@ -12,17 +12,24 @@ void Categories::begin_batch(const EventBatch& batch, const LiveState& state) {
   batch_ = &batch, state_ = &state;
   next_mark_ = 0;
   if (is_active_) return;
-  bool has_labels = !batch.marks.empty();
+  // The program's end says nothing of memory that came before.
+  const auto tells = [&](const Mark& mark) {
+    const bool is_end =
+        mark.kind == MarkKind::kRole && mark.address == 0 && mark.value == kProgramEnds;
+    return batches_ == 0 || !is_end;
+  };
+  bool has_labels = std::ranges::any_of(batch.marks, tells);
   for (; !has_labels && frames_seen_ < tables_.stacks.frame_count(); ++frames_seen_) {
     const Frame& frame = tables_.stacks.frame(frames_seen_);
     has_labels = frame.line == 0 && is_torch_label(tables_.strings.get(frame.file));
   }
   if (has_labels) activate(state);
+  ++batches_;
 }
 
 /// Blocks that are already live get no attribution.
 void Categories::activate(const LiveState& state) {
-  is_active_ = true;
+  is_active_ = true, is_late_ = batches_ != 0;
   start_ns_ = last_ns_ = batch_->size() > 0 ? batch_->time_ns.front() : 0;
   devices_.resize(std::max(state.devices().size(), tables_.devices.size()));
   for (size_t d = 0; d < state.devices().size(); ++d) {
@@ -384,7 +391,8 @@ DeviceCategories Categories::finish(uint16_t index, const DeviceState& state) {
   }
   if (!out.is_known) {
     out.at_peak.clear();
-    out.why_not = "the peak was before the first remaining event";
+    out.why_not = is_late_ ? "it was before the first module, phase or tensor role was told"
+                           : "the peak was before the first remaining event";
   }
   out.start_ns = start_ns_, out.sample_ns = device.timeline.width();
   out.timeline = device.timeline.samples(end);

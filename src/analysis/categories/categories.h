@@ -198,6 +198,8 @@ class Categories {
   Attributions attributions_;
   BlockKeeper* const keeper_;  // may be null
   bool is_active_ = false;
+  bool is_late_ = false;  // there were events before what made it active
+  uint64_t batches_ = 0;
   const EventBatch* batch_ = nullptr;
   const LiveState* state_ = nullptr;
   size_t next_mark_ = 0;

@@ -291,6 +291,23 @@ TEST(Categories, WhatTheProgramKeepsToItsEndIsNotTemporary) {
   }
 }
 
+/// In batches of two events, of which the first has the peak.
+TEST(Categories, WhereThePeakHasNoneTheReasonIsWhatWasToldLater) {
+  for (const bool is_told_later : {true, false}) {
+    Program p;
+    for (uint64_t address = 1; address < 4; ++address) {
+      p.alloc(address, 100 / address, p.stack({}));
+      p.free(address);
+    }
+    if (is_told_later) p.mark(MarkKind::kPhaseBegin, 9, 0, "here");
+    p.alloc(5, 1, p.stack({}));
+    p.mark(MarkKind::kRole, 0, kProgramEnds);
+    EXPECT_EQ(p.analyze(2).devices[0].categories.why_not,
+              is_told_later ? "it was before the first module, phase or tensor role was told"
+                            : "the recording has no modules, phases or tensor roles");
+  }
+}
+
 /// Copies of a weight that is told before or after them, and lives or not when they end.
 TEST(Categories, OfCopiesOfAWeightAreTheirOwn) {
   for (const bool is_told_first : {true, false}) {

@@ -60,6 +60,10 @@ struct DiffRow {
   bool from_b = false;  ///< whose tables `node` belongs to: B's where B has it
   uint32_t node = 0;    ///< a stack, or the frame that the row is grouped by; 0: no stack known
   Change change() const;
+  /// Nothing of it was live in either run; what it allocated may differ.
+  bool is_never_live() const {
+    return a.peak_count + a.end_count + b.peak_count + b.end_count == 0;
+  }
   /// B - A, in wrapping arithmetic: right for all that fits 63 bits.
   int64_t peak_delta() const { return static_cast<int64_t>(b.peak_bytes - a.peak_bytes); }
   int64_t end_delta() const { return static_cast<int64_t>(b.end_bytes - a.end_bytes); }

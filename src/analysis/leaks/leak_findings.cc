@@ -198,10 +198,13 @@ Finding leak_finding(const LeakGroup& group, const Tables& tables, const Analysi
                   .stack = leak.node,
                   .fix = kind.fix,
                   .device = leak.device};
-  uint64_t survivors = 0;
-  for (const LeakStack& stack : leak.stacks) survivors += stack.survivors;
-  finding.evidence.emplace_back("survivors", survivors);
-  finding.rates.emplace_back("survivors_a_step", to_thousandths(leak.survivors_a_step));
+  // Where each block replaces a smaller one, those that are left at the end say nothing.
+  if (kind.name != kSizesRise) {
+    uint64_t survivors = 0;
+    for (const LeakStack& stack : leak.stacks) survivors += stack.survivors;
+    finding.evidence.emplace_back("survivors", survivors);
+    finding.rates.emplace_back("survivors_a_step", to_thousandths(leak.survivors_a_step));
+  }
   if (!group.evidence.module.empty()) finding.facts.emplace_back("module", group.evidence.module);
   if (leak.period_from == Period::From::kRounds) {
     finding.facts.emplace_back("round", short_line(tables, leak.round_node));
@@ -240,7 +243,7 @@ void add_leak_findings(const std::vector<ProcessHistory>& histories, const Table
     if (refused_bytes) {
       // The limit was reached. Without what is kept there was room for the request.
       if (finding.bytes.value_or(0) >= *refused_bytes) end_again(&finding);
-    } else {
+    } else if (finding.kind != kSizesRise) {  // a step's own peak grows faster than what it leaves
       const Room room = room_of(group.whole.device, tables,
                                 held[{group.whole.process, group.whole.device}],
                                 context.capacity_bytes, context.host_rooms);

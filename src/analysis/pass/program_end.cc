@@ -224,6 +224,7 @@ Result<RefusedRequest> read_oom_dump(const std::string& folder) {
   refused.process = process_in(read_json_object(folder + "/environment.json", kMostBytes));
   const Json host = read_json_object(folder + "/host.json", kMostBytes);
   refused.address_space_bytes = number_field(host, "address_space_bytes");
+  refused.address_space_peak_bytes = number_field(host, "address_space_peak_bytes");
   refused.address_space_limit_bytes = number_field(host, "address_space_limit_bytes");
   refused.host_free_bytes = number_field(host, "free_bytes");
   OomScanner scanner;

@@ -61,7 +61,8 @@ struct RefusedRequest {
   std::vector<HolderAtRefusal> holders;  ///< the largest first
   /// Of the host, after it: mapped by the process, how much it may map (ulimit -v), and free for
   /// it.
-  std::optional<uint64_t> address_space_bytes, address_space_limit_bytes, host_free_bytes;
+  std::optional<uint64_t> address_space_bytes, address_space_peak_bytes, address_space_limit_bytes,
+      host_free_bytes;
 };
 
 /// An exception that ended a process, other than one of those.

@@ -4,6 +4,7 @@
 #include <absl/container/flat_hash_set.h>
 
 #include <algorithm>
+#include <map>
 
 namespace gpumemprof {
 namespace {
@@ -101,13 +102,15 @@ class PinnedWalk {
         went(event.address);
       }
     }
-    absl::flat_hash_map<uint32_t, uint64_t> rounding;
-    uint64_t most = 0;
+    std::map<uint32_t, uint64_t> rounding;
     for (const auto& [address, block] : live_) {
       ++out_.blocks_at_peak;
       out_.requested_at_peak_bytes += block.requested_bytes;
-      count_most(&rounding, block.stack, block.bytes - block.requested_bytes, &most,
-                 &out_.rounded_stack);
+      rounding[block.stack] += block.bytes - block.requested_bytes;
+    }
+    uint64_t most = 0;
+    for (const auto& [stack, bytes] : rounding) {  // of equal ones the first stack
+      if (bytes > most) most = bytes, out_.rounded_stack = stack;
     }
   }
 

@@ -147,7 +147,7 @@ std::string diff_end(const Diff& diff) {
 
 std::string diff_end_sentence(const Diff& diff) {
   const uint64_t a = end_of(diff.a), b = end_of(diff.b);
-  const DiffCounts n = count_changes(diff.by_line);
+  const DiffCounts n = count_changes(diff.by_line, diff.a.moment && diff.b.moment);
   if (diff.a.moment && diff.b.moment) {
     return step_peaks_sentence(diff) +
            fmt::format("Lines: {} grew, {} shrank, {} appeared, {} vanished.", format_count(n.grew),
@@ -233,9 +233,10 @@ const char* when_text(const Diff& diff) {
   return diff.a.moment && diff.b.moment ? "" : ", at the peak";
 }
 
-DiffCounts count_changes(const DiffRows& rows) {
+DiffCounts count_changes(const DiffRows& rows, bool of_moments) {
   DiffCounts n;
   for (const DiffRow& row : rows) {
+    if (of_moments && row.is_never_live()) continue;
     switch (row.change()) {
       case Change::kSame:
         ++n.same;

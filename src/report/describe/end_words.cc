@@ -78,10 +78,11 @@ std::string what_was_left(const RefusedRequest& refused) {
   if (left && left == mappable)
     return fmt::format(" {} were left just after: the process had mapped {} of {} (ulimit -v).",
                        format_bytes(*left), format_bytes(*mapped), format_bytes(*limit));
-  // The failed call's memory is released by then.
-  if (mappable && *mappable < kNear * refused.requested->least_bytes)
-    return fmt::format(" The process may map {} (ulimit -v); {} were mapped just after.",
-                       format_bytes(*limit), format_bytes(*mapped));
+  // The failed call's memory is released by then: the most that was mapped is nearer to the limit.
+  const uint64_t most = std::max(mapped.value_or(0), refused.address_space_peak_bytes.value_or(0));
+  if (mappable && most <= *limit && *limit - most < kNear * refused.requested->least_bytes)
+    return fmt::format(" The process may map {} (ulimit -v); it had mapped {} at most.",
+                       format_bytes(*limit), format_bytes(most));
   if (left) return fmt::format(" {} were free on the host just after.", format_bytes(*left));
   return "";
 }

@@ -78,8 +78,13 @@ TEST(EndWords, ALimitThatIsNearIsToldAndOneThatIsFarIsNot) {
   one.address_space_bytes = 2560 * kMiB;
   EXPECT_EQ(refusal_sentence(one, nullptr, ""),
             "Out of memory: 256 MiB were refused, with 10.0 MiB live on cpu just after it. The process may map "
-            "3.00 GiB (ulimit -v); 2.50 GiB were mapped just after.");
+            "3.00 GiB (ulimit -v); it had mapped 2.50 GiB at most.");
   one.address_space_bytes = 1024 * kMiB;
+  one.address_space_peak_bytes = 2816 * kMiB;
+  EXPECT_EQ(refusal_sentence(one, nullptr, ""),
+            "Out of memory: 256 MiB were refused, with 10.0 MiB live on cpu just after it. The process may map "
+            "3.00 GiB (ulimit -v); it had mapped 2.75 GiB at most.");
+  one.address_space_peak_bytes = 1024 * kMiB;
   EXPECT_EQ(refusal_sentence(one, nullptr, ""),
             "Out of memory: 256 MiB were refused, with 10.0 MiB live on cpu just after it.");
 }

@@ -340,7 +340,7 @@ class Paragraph {
     for (size_t i = levels.size() / 4; i < levels.size(); ++i) ends.push_back(levels[i].end_bytes);
     std::ranges::sort(ends);
     const uint64_t steady = figure("steady_bytes", ends[(ends.size() - 1) / 2]);
-    level_ = fmt::format(", {} stayed between steps (the median at the ends of steps {} to {})",
+    level_ = fmt::format(", {} were live at the ends of steps {} to {} (the median)",
                          format_bytes(steady), levels[levels.size() / 4].step, levels.back().step);
   }
 

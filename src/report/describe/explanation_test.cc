@@ -60,8 +60,8 @@ TEST(Explanation, NamesStepCategoriesModulesAndWhatStaysBetweenSteps) {
   EXPECT_THAT(why.text, testing::EndsWith(
                             "; the largest module is encoder.head: 4.00 KiB (100.0 %). Next: a "
                             "smaller batch or checkpointing; 1.00 KiB (25.0 %) were freed before "
-                            "step 1 ended, 3.00 KiB stayed between steps (the median at the ends "
-                            "of steps 0 to 1)."));
+                            "step 1 ended, 3.00 KiB were live at the ends of steps 0 to 1 (the "
+                            "median)."));
 }
 
 TEST(Explanation, WhereALineHoldsDataThatOutlivesTheStepThatIsNext) {

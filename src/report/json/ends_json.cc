@@ -38,6 +38,7 @@ Json refusal_json(const RefusedRequest& refused) {
                           : limit->is_exact() ? Json("process")
                                               : Json("message")},
           {"address_space_bytes", or_null(refused.address_space_bytes)},
+          {"address_space_peak_bytes", or_null(refused.address_space_peak_bytes)},
           {"address_space_limit_bytes", or_null(refused.address_space_limit_bytes)},
           {"host_free_bytes", or_null(refused.host_free_bytes)},
           {"was_caught", refused.was_caught},
