@@ -23,6 +23,7 @@ constexpr size_t kLeastSwings = 10;  // to tell spikes among them
 constexpr double kLeakScore = 6;     // the best that growth has beside a leak, as of samples
 constexpr double kBestScore = 10;
 constexpr uint64_t kSetUp = 5;  // one part in so many of the time
+constexpr double kMoreThanAStep = 1.5;  // steps
 constexpr size_t kLeastRegular = 3;  // spikes, to speak of a period
 
 /// What the questions are asked of.
@@ -211,12 +212,16 @@ class Patterns {
   }
 
   void find_sawtooth() {
-    if (cycles_.empty()) return find_sawtooth_of_steps();
+    // Turns within a step need not be alike: there a step is the cycle.
+    const bool is_within_steps =
+        levels_.step_s > 0 && evidence(cycles_, "period_s") < kMoreThanAStep * levels_.step_s;
+    if (cycles_.empty() || is_within_steps) return find_sawtooth_of_steps();
     add_sawtooth(whole(evidence(cycles_, "cycles")), evidence(cycles_, "period_s"),
                  evidence(cycles_, "amplitude_bytes"));
   }
 
-  /// Turns too low to be counted one by one: how far memory moves within a step.
+  /// Of turns within a step, and of those too low to be counted one by one: how far memory moves
+  /// within a step.
   void find_sawtooth_of_steps() {
     if (!levels_.are_steps) return;
     std::vector<double> amplitudes;
@@ -233,16 +238,6 @@ class Patterns {
     add_sawtooth(count * levels_.steps_a_level, levels_.step_s, amplitude);
   }
 
-  double steps_after_set_up() const {
-    const uint64_t span = device_.last_time_ns - device_.first_time_ns;
-    const auto count = std::ranges::count_if(
-        device_.step_levels.levels(), [&](const StepLevel& level) {
-          return level.end_ns >= device_.first_time_ns + span / kSetUp;
-        });
-    return static_cast<double>(std::max<int64_t>(count, 1)) *
-           static_cast<double>(levels_.steps_a_level);
-  }
-
   void add_sawtooth(uint64_t cycles, double period_s, double amplitude) {
     std::vector<std::pair<std::string, uint64_t>> figures = {{"cycles", cycles},
                                                              {"period_ns", whole(period_s * 1e9)},
@@ -250,14 +245,9 @@ class Patterns {
     std::string period = "every " + format_seconds(period_s);
     if (levels_.are_steps && levels_.step_s > 0 && period_s > 0) {
       const uint64_t steps = whole(period_s / levels_.step_s);
-      // The mean: swings within a step are closer to each other than to those of the next one.
-      const uint64_t a_step = whole(static_cast<double>(cycles) / steps_after_set_up());
       if (steps > 1) {
         figures.emplace_back("period_steps", steps);
         period = "every " + std::to_string(steps) + " steps (" + format_seconds(period_s) + ")";
-      } else if (a_step > 1) {
-        figures.emplace_back("cycles_a_step", a_step);
-        period = std::to_string(a_step) + " times a step";
       } else {
         figures.emplace_back("period_steps", 1);
         period = "once a step (" + format_seconds(period_s) + ")";
