@@ -14,7 +14,7 @@ constexpr size_t kKeep = 4 * kWindow;
 constexpr std::string_view kExpandableOn = "expandable_segments:True";
 
 std::vector<OomDialect> dialects() {
-  return {pytorch_oom_dialect(), tensorflow_oom_dialect(), kernel_oom_dialect()};
+  return {pytorch_oom_dialect(), tensorflow_oom_dialect(), kernel_oom_dialect(), numpy_oom_dialect()};
 }
 
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
@@ -159,6 +159,8 @@ const char* wording_name(OomWording wording) {
       return "pytorch mps";
     case OomWording::kPyTorchCpu:
       return "pytorch cpu";
+    case OomWording::kNumpy:
+      return "numpy";
     case OomWording::kTensorflowPool:
       return "tensorflow pool";
     case OomWording::kTensorflowTensor:

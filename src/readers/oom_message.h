@@ -23,6 +23,7 @@ enum class OomWording : uint8_t {
   kPyTorchAsync,  ///< backend:cudaMallocAsync
   kPyTorchMps,
   kPyTorchCpu,
+  kNumpy,             ///< "Unable to allocate … for an array with shape …"
   kTensorflowPool,    ///< "Allocator (…) ran out of memory trying to allocate …"
   kTensorflowTensor,  ///< "OOM when allocating tensor with shape[…] and type …"
   kTensorflowDump,    ///< not a text: a memory dump
@@ -40,7 +41,7 @@ struct ProcessUse {
 
 /// One message. Every figure that it does not give is absent.
 struct OomMessage {
-  std::string framework;  ///< "pytorch", "tensorflow", "xla", "kernel"
+  std::string framework;  ///< "pytorch", "tensorflow", "xla", "numpy", "kernel"
   std::string backend;    ///< "CUDA", "HIP", "XPU", "NPU", "MPS", "CPU", …
   OomWording wording = OomWording::kWithoutNumbers;
   uint64_t offset = 0;           ///< byte in the input where its key words begin
@@ -69,7 +70,7 @@ struct OomMessage {
   bool exceeds_reserve = false;         ///< more than an expandable segment reserves (2.15)
   bool is_custom_pool = false;          ///< the allocator behind a MemPool refused
 
-  /// TensorFlow's. Texts are as printed: nothing says that they are harmless.
+  /// TensorFlow's; the shape and type NumPy's, too. Texts are as printed: nothing says that they are harmless.
   std::string allocator;                  ///< "GPU_0_bfc"
   std::string operation;                  ///< the node or the operation that asked
   std::string shape;                      ///< of the tensor, "3072,1024"
@@ -126,6 +127,7 @@ struct OomDialect {
 OomDialect pytorch_oom_dialect();
 OomDialect tensorflow_oom_dialect();
 OomDialect kernel_oom_dialect();
+OomDialect numpy_oom_dialect();
 
 /// The state of a pool alone, as a message without words.
 OomMessage message_of_dump(BfcPool pool);

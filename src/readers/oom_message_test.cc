@@ -112,6 +112,22 @@ TEST(OomMessage, OtherBackends) {
             OomWording::kWithoutNumbers);
 }
 
+TEST(OomMessage, OfNumpyHasTheArraysShapeAndType) {
+  const OomMessage array = only(
+      "numpy._core._exceptions._ArrayMemoryError: Unable to allocate 1.00 GiB for an array with "
+      "shape (8192, 16384) and data type float64\n");
+  EXPECT_EQ(array.wording, OomWording::kNumpy);
+  EXPECT_EQ(text_of(array.requested), "1.00 GiB");
+  EXPECT_EQ(array.shape, "8192, 16384");
+  EXPECT_EQ(array.type, "float64");
+  const OomMessage whole = only(
+      "Unable to allocate 512. MiB for an array with shape (67108864,) and data type float64");
+  EXPECT_EQ(whole.requested->bytes, uint64_t{512} << 20);
+  OomScanner other;
+  other.feed("Unable to allocate a port for an array with shape (1) and data type x");
+  EXPECT_TRUE(other.finish().messages.empty());
+}
+
 TEST(OomMessage, TheAsyncBackendSaysWhereThereIsNoLimit) {
   constexpr std::string_view kAsync =
       "torch.OutOfMemoryError: Allocation on device 5 would exceed allowed memory. (out of "

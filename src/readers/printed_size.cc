@@ -14,11 +14,12 @@ struct Unit {
   uint64_t bytes;
 };
 // Longer names first: "B" begins none of them, but "bytes" must not be read as "B".
-constexpr std::array<Unit, 12> kUnits = {{{"bytes", 1},
+constexpr std::array<Unit, 13> kUnits = {{{"bytes", 1},
                                           {"KiB", 1ull << 10},
                                           {"MiB", 1ull << 20},
                                           {"GiB", 1ull << 30},
                                           {"TiB", 1ull << 40},
+                                          {"PiB", 1ull << 50},
                                           {"EiB", 1ull << 60},
                                           {"KB", 1000},
                                           {"MB", 1000'000},

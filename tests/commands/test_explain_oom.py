@@ -65,6 +65,17 @@ def test_what_the_installed_pytorch_prints_for_the_host_is_understood():
     assert document["messages"][0]["figures"]["requested"]["bytes"] == 2**46
 
 
+def test_what_the_installed_numpy_prints_is_understood():
+    """More than an address space of 47 bits has."""
+    done = subprocess.run(
+        [sys.executable, "-c", "import numpy; numpy.ones((1 << 45, 8))"], capture_output=True, check=False
+    )
+    assert b"Unable to allocate 2.00 PiB" in done.stderr
+    said = explain(done.stderr).stdout.decode()
+    assert "The host refused memory" in said and "float64 of shape (35184372088832, 8)" in said
+    assert "gpumemprof run --host -- python" in said
+
+
 def test_memory_stays_small_on_a_log_of_any_length():
     """200 MB of noise with a message in the middle, through a pipe."""
     program = ("import sys\nnoise = b'x' * 999 + b'\\n'\nfor i in range(200_000):\n    sys.stdout.buffer.write(noise)\n"

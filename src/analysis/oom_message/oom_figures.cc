@@ -30,6 +30,8 @@ std::string requested_meaning(const OomMessage& message) {
       text += "; the pool looked for " + std::to_string(*message.rounded_bytes) + " bytes";
     return text;
   }
+  if (message.framework == "numpy" && !message.type.empty())
+    return "the refused array, " + message.type + " of shape (" + message.shape + ")";
   if (!is_cuda_like(message)) return "the refused size";
   return "the allocator's request to the driver: the tensor's size, rounded up (by less than 2 MiB "
          "unless roundup_power2_divisions is set)";

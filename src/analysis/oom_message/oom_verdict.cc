@@ -93,7 +93,7 @@ class PytorchExplainer {
   }
 
   void decide() {
-    if (!requested_ || message_.wording == OomWording::kPyTorchCpu) return decide_without_numbers();
+    if (!requested_ || is_of_host()) return decide_without_numbers();
     if (message_.capacity && surely_less(range_of(*message_.capacity), *requested_)) {
       because("The request alone, " + message_.requested->text + ", is more than the device has, " +
               message_.capacity->text + ".");
@@ -135,8 +135,12 @@ class PytorchExplainer {
     decide_by_room();
   }
 
+  bool is_of_host() const {
+    return message_.wording == OomWording::kPyTorchCpu || message_.wording == OomWording::kNumpy;
+  }
+
   void decide_without_numbers() {
-    if (message_.wording == OomWording::kPyTorchCpu) {
+    if (is_of_host()) {
       because("The message does not say how much is used, or which limit there is.");
       return conclude(OomCause::kCannotTell,
                       "The host refused memory: it has too little, or a limit (ulimit -v) was "
@@ -311,7 +315,7 @@ void PytorchExplainer::advise() {
                               " that are in use: record the program, then analyze the recording."
                         : "See which lines hold the memory: record the program, then analyze the "
                           "recording.",
-             kRecordCommand);
+             message_.wording == OomWording::kNumpy ? kRecordHostCommand : kRecordCommand);
   if (verdict_.cause != OomCause::kCannotTell) advise_less();
 }
 
@@ -319,15 +323,17 @@ void PytorchExplainer::advise() {
 
 OomVerdict explain_oom(const OomMessage& message, bool expandable_segments_on) {
   if (message.framework == "kernel") return explain_kernel_oom(message);
-  if (message.framework != "pytorch") return explain_tensorflow_oom(message);
+  if (message.framework == "tensorflow" || message.framework == "xla")
+    return explain_tensorflow_oom(message);
   return PytorchExplainer(message, expandable_segments_on).explain();
 }
 
 OomVerdict explain_oom(const OomMessage& message, const OomLog& log) {
   OomVerdict verdict = explain_oom(message, log.expandable_segments_on);
   if (log.analyze_command.empty()) return verdict;
-  std::erase_if(verdict.advice,
-                [](const OomAdvice& advice) { return advice.command == kRecordCommand; });
+  std::erase_if(verdict.advice, [](const OomAdvice& advice) {
+    return advice.command == kRecordCommand || advice.command == kRecordHostCommand;
+  });
   verdict.advice.insert(
       verdict.advice.begin(),
       {"See which lines hold the memory: the program was recorded.", log.analyze_command});

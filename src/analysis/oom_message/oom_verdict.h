@@ -48,6 +48,7 @@ struct OomVerdict {
 std::vector<OomFigure> oom_figures(const OomMessage& message);
 
 inline constexpr char kRecordCommand[] = "gpumemprof run -- python YOUR_PROGRAM.py";
+inline constexpr char kRecordHostCommand[] = "gpumemprof run --host -- python YOUR_PROGRAM.py";
 
 /// `expandable_segments_on`: the log says so. Never fails.
 OomVerdict explain_oom(const OomMessage& message, bool expandable_segments_on);
