@@ -62,7 +62,7 @@ std::string advice_text(const AdviceReport& report, const std::string& otherwise
                                                  report.advice, was_measured_for_nothing));
   const bool has_other = report.advice.empty() && !otherwise.empty();
   out += saving != 0 ? format_plural(static_cast<uint64_t>(saving), "suggestion") + '\n'
-         : has_other ? "None of the practices that advise checks would lower the peak.\n"
+         : has_other ? "None of the changes to the code that advise checks would lower the peak.\n"
                      : "No suggestions.\n";
   if (has_other) out += otherwise + '\n';
   for (const Advice& one : report.advice) {

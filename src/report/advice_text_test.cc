@@ -29,7 +29,7 @@ TEST(AdviceText, WithoutASuggestionWhatElseLowersThePeakIsSaid) {
   AdviceReport report;
   report.applies = true;
   EXPECT_EQ(advice_text(report, "Next: a smaller batch."),
-            "None of the practices that advise checks would lower the peak.\nNext: a smaller batch.\n");
+            "None of the changes to the code that advise checks would lower the peak.\nNext: a smaller batch.\n");
 }
 
 TEST(AdviceText, HowAProgramFailedIsSaidFirst) {

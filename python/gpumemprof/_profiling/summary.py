@@ -19,19 +19,26 @@ class ProfilerSummary(Printed):
 
     def rows(self) -> list[tuple[str, str]]:
         """The figures that one looks at first, and the functions that need most."""
+        calls, names = self["total_function_calls"], self["total_functions_profiled"]
         least = "" if self["peak_is_exact"] else "at least "
         functions = sorted(self["function_summaries"].items(), key=lambda one: -one[1]["peak_over_start"])
         lines = [
-            ("device", f"{self['device']}: {self['total_function_calls']:,} calls of {self['total_functions_profiled']:,} functions"),
+            ("device", f"{self['device']}: {_counted(calls, 'call')} of {_counted(names, 'function')}"),
             ("peak", f"{least}{format_size(self['peak_memory_usage'])}"),
             ("now", f"{format_size(self['current_memory_usage'])}, {format_size(self['memory_change_from_baseline'])} over the baseline"),
         ]
         for name, one in functions[:_FUNCTIONS_SHOWN]:
-            peak = f"{format_size(one['peak_over_start'])} over the start, {format_size(one['peak_memory'])} in all"
-            lines.append((name, f"peak {peak}; allocated {format_size(one['total_memory_allocated'])} in {one['call_count']:,} calls"))
+            # The highest of all calls: the two may be of different ones.
+            peak = f"{format_size(one['peak_over_start'])} over a call's start, {format_size(one['peak_memory'])} in all"
+            allocated = f"{format_size(one['total_memory_allocated'])} in {_counted(one['call_count'], 'call')}"
+            lines.append((name, f"highest {peak}; allocated {allocated}"))
         if len(functions) > _FUNCTIONS_SHOWN:
             lines.append(("…", f"and {len(functions) - _FUNCTIONS_SHOWN:,} more functions"))
         return [*lines, ("figures", f"{self['basis']}: {self['basis_reason']}")]
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def summary(
