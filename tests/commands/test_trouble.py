@@ -36,7 +36,7 @@ def test_the_trouble_is_named_and_what_only_looks_like_one_is_not(name):
 
 def test_the_line_of_pinned_rounding_is_the_same_in_every_process():
     """Two lines round by the same bytes: the order of a hash table must not choose."""
-    (path,) = FIXTURES.glob("pinned_rounding.pickle")
+    path = FIXTURES / "pinned_rounding.pickle"
     assert len({json.dumps(harness.analysis(path)["findings"]) for _ in range(6)}) == 1
 
 
