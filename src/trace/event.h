@@ -100,8 +100,10 @@ struct Mark {
   /// As kProgramEnds, in bits 0 to 3: an end of a collective that no rank leaves before all have
   /// entered it. Above: the collective, the same on all ranks.
   static constexpr uint64_t kCollectiveBegins = 2, kCollectiveEnds = 3;
+  bool is_of_process() const { return kind == MarkKind::kRole && address == 0; }
+  bool is_program_end() const { return is_of_process() && value == kProgramEnds; }
   bool is_of_collective() const {
-    return kind == MarkKind::kRole && address == 0 &&
+    return is_of_process() &&
            ((value & 15) == kCollectiveBegins || (value & 15) == kCollectiveEnds);
   }
   bool begins_collective() const { return (value & 15) == kCollectiveBegins; }

@@ -88,7 +88,7 @@ def test_steady_growth_has_bytes_a_step_and_names_the_next_command(growing):
     said, (growth,) = found(growing, "steady_growth")
     assert growth["evidence"]["bytes_a_step"] == 2**20
     assert growth["evidence"]["steps"] == 40
-    assert "gpumemprof diff DIR --steps 20 39" in growth["fix"]
+    assert "gpumemprof diff --steps 20 39 on this recording" in growth["fix"]
     assert [f["kind"] for f in said["findings"] if f["severity"] != "info"] == ["leak"], "the line is the finding"
     assert said["score"]["parts"]["growth"]["value"] < 6
     lines = harness.execute([harness.COMMAND, "diff", growing, "--steps", "20", "39", "--format", "json"]).ok().stdout

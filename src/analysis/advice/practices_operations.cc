@@ -143,10 +143,10 @@ void find_state(const PracticeEvidence& evidence, const DeviceAnalysis& device,
   candidate.advice.title =
       "the optimizer keeps " + format_bytes(candidate.held_bytes) + " of state";
   candidate.advice.fix =
-      "Shard it over the devices (FSDP, ZeroRedundancyOptimizer), or use an optimizer with less: "
-      "8-bit state takes a quarter of 32-bit state, SGD without momentum has none";
+      "Use an optimizer with less: 8-bit state takes a quarter of 32-bit state, SGD without "
+      "momentum has none. With several devices, shard it (FSDP, ZeroRedundancyOptimizer)";
   candidate.advice.cost =
-      "sharding communicates in every step; another optimizer may converge differently";
+      "another optimizer may converge differently; sharding communicates in every step";
   candidate.advice.evidence = {{"held_bytes", candidate.held_bytes}};
   candidate.change.device = device.device;
   out->push_back(std::move(candidate));

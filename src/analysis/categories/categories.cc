@@ -13,11 +13,7 @@ void Categories::begin_batch(const EventBatch& batch, const LiveState& state) {
   next_mark_ = 0;
   if (is_active_) return;
   // The program's end says nothing of memory that came before.
-  const auto tells = [&](const Mark& mark) {
-    const bool is_end =
-        mark.kind == MarkKind::kRole && mark.address == 0 && mark.value == kProgramEnds;
-    return batches_ == 0 || !is_end;
-  };
+  const auto tells = [&](const Mark& mark) { return batches_ == 0 || !mark.is_program_end(); };
   bool has_labels = std::ranges::any_of(batch.marks, tells);
   for (; !has_labels && frames_seen_ < tables_.stacks.frame_count(); ++frames_seen_) {
     const Frame& frame = tables_.stacks.frame(frames_seen_);

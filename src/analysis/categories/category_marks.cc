@@ -113,7 +113,7 @@ void Categories::take_role(const Mark& mark, uint32_t of) {
   all.has_names = true;
   if (mark.address == 0) {
     if (mark.value == kRolesHold) ++all.looks;
-    if (mark.value == kProgramEnds) all.has_ended = true;
+    if (mark.is_program_end()) all.has_ended = true;
     return;
   }
   const auto role = static_cast<uint8_t>(std::min<uint64_t>(mark.value, UINT8_MAX));

@@ -166,15 +166,15 @@ class Patterns {
       std::string fix =
           device_.snapshot && !device_.snapshot->is_recorded
               ? "gpumemprof run records the program with its steps, and names the lines"
-              : "mark steps with gpumemprof.step(), then gpumemprof diff DIR --steps A B names the "
-                "lines";
+              : "mark steps with gpumemprof.step(), then gpumemprof diff --steps A B on "
+                "this recording names the lines";
       if (levels_.are_steps) {
         figures.emplace_back("bytes_a_step", whole(bytes_a_step()));
         figures.emplace_back("first_step", levels_.steps.front());
         figures.emplace_back("last_step", levels_.steps.back());
         pace = size_text(bytes_a_step()) + " a step, " + pace;
-        fix = "gpumemprof diff DIR --steps " + step_text(levels_.steps.size() / 2) + " " +
-              step_text(levels_.steps.size() - 1) + " names the lines that kept it";
+        fix = "gpumemprof diff --steps " + step_text(levels_.steps.size() / 2) + " " +
+              step_text(levels_.steps.size() - 1) + " on this recording names the lines that kept it";
       }
       // Where a line is known, that is the finding. Without steps it may be data that is loaded.
       const bool is_harmless = harmless_bytes_ > 0 && 2 * harmless_bytes_ >= found.bytes;

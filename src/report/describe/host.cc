@@ -35,6 +35,7 @@ Row host_row(size_t depth, std::string name, const HostTerm& term, std::string r
 Row rest_row(const std::optional<int64_t>& rest, const char* name, const char* why) {
   Row row{{{.text = name, .depth = 1}, {rest ? host_signed(*rest) : "unknown"}}};
   if (!rest) row.cells.push_back({std::string("because ") + why});
+  if (rest && *rest < 0) row.cells.push_back({"malloc counts memory that is not resident, too"});
   return row;
 }
 
