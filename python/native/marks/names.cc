@@ -7,6 +7,7 @@
 #include "native/marks/dying.h"
 #include "native/marks/frames.h"
 #include "native/marks/roles.h"
+#include "native/marks/search.h"
 #include "native/marks/tensors.h"
 #include "native/marks/tree.h"
 
@@ -154,6 +155,19 @@ bool is_named(PyObject* module, PyObject* around) {
   return g_root_of->contains(module);
 }
 
+/// Those that other threads call, while this one waits for them.
+bool name_models_in_reach() {
+  bool is_any_new = false;
+  const std::vector<PyObject*> models = instances_in_reach(g_type);
+  for (PyObject* module : models) {
+    if (g_root_of->contains(module)) continue;
+    is_any_new = true;
+    add_root(module);
+  }
+  for (PyObject* module : models) Py_DECREF(module);
+  return is_any_new;
+}
+
 }  // namespace
 
 bool begin_names(PyTypeObject* type) {
@@ -178,7 +192,7 @@ bool name_running_modules() {
     around = module;
   }
   for (PyObject* module : running) Py_DECREF(module);
-  return is_any_new;
+  return is_any_new || name_models_in_reach();
 }
 
 std::unordered_map<PyObject*, std::string> parameter_names() {

@@ -18,8 +18,8 @@ namespace gpumemprof::python {
 /// Begins: modules are instances of `type` from now on. False without memory.
 bool begin_names(PyTypeObject* type);
 
-/// Names what runs on the calling thread and has no name yet, and the storages that it holds.
-/// Whether there was anything to name.
+/// Names what runs on the calling thread and has no name yet, and the storages that it holds. Where
+/// nothing does, the models that its variables lead to. Whether there was anything to name.
 bool name_running_modules();
 
 /// The names of the parameters of all models that live, by object. Only as long as no Python code

@@ -37,8 +37,10 @@ Verdict of_saved(const Attribution& made_in, const BlockLife& life) {
   }
   if (made_in.phase == WorkPhase::kDataLoading) return {Category::kInput};
   if (life.is_output || made_in.phase != WorkPhase::kNone) return {Category::kActivation};
-  // The graph let go of it, or it was made after the model had run. Data is there before.
-  const bool is_left_by_graph = life.is_freed_in_backward || life.calls == 0;
+  // The graph let go of it, or it was made after the model had run, and a variable may have kept it
+  // until the next step made another. Data is there before.
+  const bool is_after_call = life.calls == 0 || (life.steps == 1 && !life.is_before_calls);
+  const bool is_left_by_graph = life.is_freed_in_backward || is_after_call;
   if (life.has_history && is_left_by_graph && life.passes_saved_in <= 1) {
     return {Category::kActivation};
   }
@@ -127,12 +129,11 @@ const char* category_name(Category category) {
 const char* why_unknown_text(WhyUnknown why) {
   static constexpr const char* kTexts[kWhyUnknown] = {
       "",
-      "allocated while setting up a module of a model that was never called: a parameter or a "
-      "buffer",
+      "allocated while setting up a module that has no name: a parameter or a buffer",
       "autograd saved it in several steps: a parameter without a name, or data that requires a "
       "gradient",
-      "autograd saved it, it requires a gradient and existed before the model ran: a parameter "
-      "without a name, data, or a kept result",
+      "autograd saved it, and it requires a gradient: a parameter without a name, data, or a kept "
+      "result",
       "allocated in a model's call and still live after it: a result, a cache or a table",
       "allocated in backward, still live, and not a parameter's gradient at the end of the step",
       "allocated in an optimizer's step, still live, and not in its state at the end of the step",

@@ -83,6 +83,11 @@ TEST(CategoryRules, WhatIsMadeOfAModulesResultOutsideOfItIsAnActivation) {
   const Attribution outside = made_in(WorkPhase::kNone);
   EXPECT_EQ(category_of(outside, {.is_saved = true, .has_history = true}), Category::kActivation);
   EXPECT_EQ(category_of(outside, {.is_saved = true, .is_output = true}), Category::kActivation);
+  // A variable kept it until the next step made another.
+  BlockLife kept{.is_saved = true, .has_history = true, .passes_saved_in = 1, .steps = 1, .calls = 1};
+  EXPECT_EQ(category_of(outside, kept), Category::kActivation);
+  kept.is_before_calls = true;
+  EXPECT_EQ(why_of(outside, kept), WhyUnknown::kSaved);
 }
 
 TEST(CategoryRules, WhatNeedsAGradientAndWasThereBeforeMayBeAParameterOrData) {

@@ -47,9 +47,11 @@ const char* why_without_names(const DeviceCategories& categories) {
         return holder.why == WhyUnknown::kSetUp || holder.why == WhyUnknown::kSavedAgain ||
                holder.why == WhyUnknown::kSaved;
       });
-  return may_be_parameters ? "parameters have no names, as gpumemprof's package was not loaded into "
-                             "the program's Python: pip install gpumemprof there, if it is a CPython with a GIL"
-                           : "";
+  return may_be_parameters
+             ? "parameters have no names: gpumemprof's package was not loaded into the program's "
+               "Python (pip install gpumemprof there, if it is a CPython with a GIL), or the main "
+               "thread ran no Python while other threads called the model"
+             : "";
 }
 
 RuleSums rule_sums(const std::vector<CategoryHolder>& holders) {

@@ -66,6 +66,10 @@ std::string_view module_of(const Tables& tables, uint32_t stack) {
   return {};
 }
 
+bool makes_models(const Leak& leak, const Tables& tables) {
+  return share_of_stacks(leak, [&](uint32_t s) { return is_in_setup(tables, s); }) > kMost;
+}
+
 bool one_block(const Leak& leak) {
   constexpr uint64_t kFew = 2;
   return std::ranges::all_of(leak.stacks, [](const LeakStack& stack) {
@@ -84,6 +88,10 @@ bool is_in_module(const Tables& tables, uint32_t stack) {
   return any_frame(tables, stack, is_module);
 }
 
+bool is_in_setup(const Tables& tables, uint32_t stack) {
+  return attribution_of(tables, stack).is_in_setup;
+}
+
 std::string module_of_most(const Leak& leak, const Tables& tables) {
   std::map<std::string_view, double> bytes_a_step;
   for (const LeakStack& stack : leak.stacks) {
@@ -97,6 +105,7 @@ std::string module_of_most(const Leak& leak, const Tables& tables) {
 
 AllLeaks::AllLeaks(const std::vector<Leak>& leaks, const Tables& tables) : count_(leaks.size()) {
   for (const Leak& leak : leaks) {
+    if (makes_models(leak, tables)) keep_models_.insert(leak.process);
     if (keep_backward_.contains(leak.process)) continue;
     if (share(leak, tables, is_backward) > 0) keep_backward_.insert(leak.process);
   }
@@ -122,6 +131,8 @@ LeakEvidence evidence_of(const Leak& leak, const AllLeaks& all, const Tables& ta
       share(leak, tables, is_module) > 0 || std::ranges::any_of(leak.others, [&](uint32_t stack) {
         return any_frame(tables, stack, is_module);
       });
+  out.makes_models = makes_models(leak, tables);
+  out.with_models = all.keeps_models(leak.process);
   out.without_graph = share(leak, tables, is_without_graph) > 1 - 1e-9;
   out.in_cache = is_cache && share_of_stacks(leak, is_cache) > kMost;
   out.grows_one_block = one_block(leak);

@@ -19,6 +19,8 @@ struct LeakEvidence {
   bool in_optimizer = false;   ///< most of it was made inside torch.optim
   bool in_backward = false;    ///< most of it was made by a backward pass
   bool in_module = false;      ///< the line runs a torch.nn module
+  bool makes_models = false;   ///< most of it was made in setting modules up: it is parameters
+  bool with_models = false;    ///< the process also keeps what `makes_models`
   bool without_graph = false;  ///< all of it under no_grad or inference_mode (where it is told)
   bool in_cache = false;       ///< most of it is a KV cache by its category
   /// No more blocks survive than before: a larger one takes the place of the last.
@@ -40,6 +42,9 @@ bool is_in_backward(const Tables& tables, uint32_t stack);
 /// Whether it was made while a torch.nn module was called.
 bool is_in_module(const Tables& tables, uint32_t stack);
 
+/// Whether PyTorch made it for a module that it set up.
+bool is_in_setup(const Tables& tables, uint32_t stack);
+
 /// Path of the module that makes most of what grows; empty where none is told.
 std::string module_of_most(const Leak& leak, const Tables& tables);
 
@@ -50,11 +55,13 @@ class AllLeaks {
   size_t count() const { return count_; }
   /// A backward pass made part of what the process keeps.
   bool keeps_backward(uint32_t process) const { return keep_backward_.contains(process); }
+  /// Part of what the process keeps was made in setting modules up.
+  bool keeps_models(uint32_t process) const { return keep_models_.contains(process); }
   bool has_recorded_parent(uint32_t process) const { return are_children_.contains(process); }
 
  private:
   size_t count_;
-  absl::flat_hash_set<uint32_t> keep_backward_, are_children_;  // processes
+  absl::flat_hash_set<uint32_t> keep_backward_, keep_models_, are_children_;  // processes
 };
 
 /// Whether what is kept of a stack is a KV cache by its category.

@@ -67,7 +67,7 @@ std::optional<uint64_t> ended_by(uint16_t index, const ProgramEnds& ends, const 
 }
 
 void add_limit(const Leak& leak, const LeakLimit& limit, Finding* finding) {
-  if (!limit.limit_bytes) {
+  if (!limit.why_unknown.empty()) {
     finding->facts.emplace_back("limit", "unknown, because " + limit.why_unknown);
     return;
   }
@@ -138,6 +138,7 @@ Severity severity_of(const Leak& leak, const Analysis& analysis) {
   for (const DeviceAnalysis& device : analysis.devices) {
     if (device.device == leak.device) peak_bytes = device.figures.peak_bytes;
   }
+  if (leak.slows) return Severity::kInfo;  // a cache that fills
   const double cost =
       std::max(static_cast<double>(leak.live_bytes), leak.bytes_a_step * kLongRunSteps);
   const double least = std::max(kLeastBytes, kLeastShareOfPeak * static_cast<double>(peak_bytes));

@@ -27,6 +27,8 @@ constexpr double kLeastKept = 0.01, kKeptAStep = 0.5;
 constexpr uint64_t kBlocksOfCopy = 3;
 /// Rises this many times further apart than the closest ones belong to another phase.
 constexpr double kPhaseApart = 2.5;
+/// Where the last third grew so many times less than the first, no line leads to the limit.
+constexpr double kSlower = 3;
 
 struct Points {
   std::vector<double> steps, floors;
@@ -192,6 +194,14 @@ void measure(const std::vector<Rise>& rises, bool begins_late, LeakGrowth* growt
 
 double warm_up(const Period& period) { return kWarmUp * static_cast<double>(period.steps()); }
 
+bool slows_down(const std::vector<double>& kept) {
+  const size_t third = kept.size() / 3;
+  if (third == 0) return false;
+  const double first = kept[third] - kept.front();
+  const double last = kept.back() - kept[kept.size() - 1 - third];
+  return kSlower * last <= first;
+}
+
 /// The figures; nothing where the growing part does not rise in each of its thirds.
 std::optional<LeakGrowth> figures(const std::vector<double>& floors, const Period& period) {
   bool begins_late = false;
@@ -205,6 +215,7 @@ std::optional<LeakGrowth> figures(const std::vector<double>& floors, const Perio
     if (!rises_in_each_third(kept)) return std::nullopt;
   }
   LeakGrowth growth{.warm_up_steps = static_cast<uint64_t>(points.steps.front())};
+  growth.slows = slows_down(kept);
   growth.steps_after_warm_up = period.steps() - std::min(period.steps(), growth.warm_up_steps);
   const std::vector<Rise> rises = rises_of(floors, period, warm_up(period));
   if (rises.size() < 2) return std::nullopt;

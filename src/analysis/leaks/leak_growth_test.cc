@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 
 #include "analysis/leaks/leak_period.h"
@@ -44,6 +45,16 @@ TEST(LeakGrowth, WhatGrowsEveryThirdStepGrows) {
   const auto found = growth([](uint32_t step) { return uint64_t{step / 3} * 300; });
   ASSERT_TRUE(found);
   EXPECT_NEAR(found->bytes_a_step, 100, 3);
+}
+
+TEST(LeakGrowth, SlowsWhereItsLastThirdIsAThirdOfItsFirstOrLess) {
+  EXPECT_FALSE(growth([](uint32_t step) { return uint64_t{step} * 100; })->slows);
+  // A table of 640 rows that are drawn at random: half of what is left every 20 steps.
+  const auto fills = growth([](uint32_t step) {
+    return static_cast<uint64_t>(64'000 * (1 - std::pow(0.5, step / 20.0)));
+  });
+  ASSERT_TRUE(fills);
+  EXPECT_TRUE(fills->slows);
 }
 
 TEST(LeakGrowth, ConstantIsNoGrowth) {

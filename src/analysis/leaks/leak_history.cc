@@ -216,9 +216,10 @@ void LeakGatherer::on_alloc(size_t i, uint16_t device) {
   site.last_alloc = process->allocs;
   if (site.first_alloc == 0) site.first_alloc = process->allocs;
   if (size > site.largest_bytes) {
-    site.largest_bytes = size;
+    site.largest_bytes = size, site.largest_count = 1, site.last_larger = process->allocs;
     ++site.larger_count, site.larger_bytes += size;
   } else {
+    site.largest_count += size == site.largest_bytes;
     site.other_block_bytes = size;
   }
 }

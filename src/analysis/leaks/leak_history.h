@@ -34,6 +34,8 @@ struct SiteHistory {
   uint64_t first_alloc = 0, last_alloc = 0;  ///< which of the process's allocations; from 1
   uint64_t largest_bytes = 0;                ///< of one block
   uint64_t larger_count = 0, larger_bytes = 0;  ///< blocks that were larger than all before
+  uint64_t largest_count = 0;  ///< blocks as large as the largest
+  uint64_t last_larger = 0;    ///< as `last_alloc`, of the last block that was larger than all before
   uint64_t other_block_bytes = 0;  ///< of the last block that was not
   std::vector<HeldCell> cells;              ///< windows ascending
 };

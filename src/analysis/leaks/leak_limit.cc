@@ -42,7 +42,8 @@ LeakLimit limit_of(const Leak& leak, const Room& room) {
     out.why_unknown = "the capacity is not known: give --capacity 24GiB";
     return out;
   }
-  if (leak.bytes_a_step <= 0) return out;
+  if (leak.slows) out.why_unknown = "the growth slows down";
+  if (leak.slows || leak.bytes_a_step <= 0) return out;
   const double steps = static_cast<double>(room.free_bytes) / leak.bytes_a_step;
   if (steps > 1e15) return out;
   out.steps_left = static_cast<uint64_t>(steps);

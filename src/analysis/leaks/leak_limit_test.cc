@@ -32,6 +32,13 @@ TEST(LeakLimit, WithoutThePaceOfStepsThereAreNoSeconds) {
   EXPECT_EQ(limit.seconds_left, std::nullopt);
 }
 
+TEST(LeakLimit, OfGrowthThatSlowsIsNotForeseen) {
+  const LeakLimit limit =
+      limit_of({.bytes_a_step = 300, .slows = true}, room_of(0, {}, 0, 1000, nullptr));
+  EXPECT_EQ(limit.steps_left, std::nullopt);
+  EXPECT_EQ(limit.why_unknown, "the growth slows down");
+}
+
 TEST(LeakLimit, WithoutASizeThereIsNoLimitAndAReason) {
   const LeakLimit limit = limit_of({.bytes_a_step = 300}, room_of(0, {}, 0, std::nullopt, nullptr));
   EXPECT_EQ(limit.limit_bytes, std::nullopt);

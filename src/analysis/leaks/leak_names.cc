@@ -87,6 +87,11 @@ constexpr LeakName kActivations = {
     "keep numbers (.item()) or copies of the part that is needed, and clear what holds them after "
     "use"};
 
+/// Made outside of modules: batches, targets, what a loss is computed from.
+constexpr LeakName kTensors = {
+    "activations_kept", "tensors of every step are kept",
+    "keep numbers (.item()) or copies of the part that is needed, and remove old entries"};
+
 /// No graph: there is no activation to store, and no loss.
 constexpr LeakName kOutputs = {"activations_kept",
                                "outputs of calls without gradients are kept",
@@ -105,6 +110,13 @@ constexpr Rule kRules[] = {
      {"lru_cache_on_tensors", "functools.cache or lru_cache keeps every tensor it has seen",
       "give lru_cache a small maxsize, use reusable keys instead of tensors, or call "
       "cache_clear()"}},
+    {[](const Evidence& e) {
+       return e.makes_models || (e.with_models && !is_owned_by(e, "hook") &&
+                                 (e.in_optimizer || (e.in_backward && !has_graph(e))));
+     },
+     {"models_kept", "models made earlier are kept, with their gradients and optimizers",
+      "keep a score, or the weights in a file, instead of each model; and drop its optimizer, which "
+      "keeps the parameters, too"}},
     {[](const Evidence& e) { return e.in_optimizer || is_owned_by(e, "optimizer"); },
      {"optimizer_recreated", "a new optimizer allocates its state while the old one is kept",
       "create one optimizer and change its param_groups, or drop every reference to the old one, "
@@ -128,6 +140,7 @@ constexpr Rule kRules[] = {
     {[](const Evidence& e) { return is_scalar(e) && !e.grows_one_block && !is_beside_graphs(e); },
      kLoss},
     {[](const Evidence& e) { return is_graph_whole(e) && !e.grows_one_block; }, kEvaluation},
+    {[](const Evidence& e) { return has_graph(e) && !e.in_module && !e.grows_one_block; }, kTensors},
     {[](const Evidence& e) { return has_graph(e) && !e.grows_one_block; }, kActivations},
     // A process that trains is a rank, whoever started it.
     {[](const Evidence& e) { return e.in_child && !e.is_training; },

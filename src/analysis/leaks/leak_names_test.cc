@@ -145,6 +145,23 @@ TEST(LeakNames, WithoutAHolderWhatItWasMadeByTells) {
   EXPECT_EQ(name({}), "growth");
 }
 
+TEST(LeakNames, ModelsThatAreKeptAreNamedWithTheirGradientsAndOptimizers) {
+  EXPECT_EQ(held_by({.owner = "variable"}, {.in_module = true, .makes_models = true}), "models_kept");
+  EXPECT_EQ(name({.in_optimizer = true, .with_models = true}), "models_kept");
+  EXPECT_EQ(name({.in_backward = true, .with_models = true}), "models_kept");
+  EXPECT_EQ(held_by({.owner = "hook"}, {.in_backward = true, .with_models = true}), "hook_stores");
+  EXPECT_EQ(name({.in_module = true, .with_models = true}), "activations_kept");
+  EXPECT_EQ(held_by({.owner = "exception"}, {.makes_models = true}), "exception_traceback");
+}
+
+TEST(LeakNames, TensorsOfNoModuleThatAreKeptBesideAGraphAreNoActivations) {
+  const TensorHolder pairs{.owner = "variable", .tensors = 80, .with_graph = 40, .storages = 81};
+  EXPECT_EQ(held_by(pairs), "activations_kept");
+  EXPECT_STREQ(name_leak({.holder = &pairs}).title, "tensors of every step are kept");
+  EXPECT_STREQ(name_leak({.in_module = true, .holder = &pairs}).title,
+               "activations of every step are kept");
+}
+
 TEST(LeakNames, WithoutAGraphThereIsNoLossToBeStoredAsANumber) {
   EXPECT_NE(std::string_view(name_leak({.in_module = true}).fix).find("numbers (.item())"),
             std::string_view::npos);

@@ -17,8 +17,11 @@ namespace {
 constexpr uint32_t kRoundsOfTail = 2, kShareOfTail = 16;
 /// Of what a round makes and drops one in so many may wait for Python's collector.
 constexpr uint64_t kShareOfKept = 8;
-/// A line that joins what it has with what it makes allocates so often in a round, at most.
+/// A line that joins what it has with what it makes allocates so often in a round, at most; as
+/// often does a line that makes blocks of several sizes.
 constexpr uint64_t kMostAllocsOfJoin = 8;
+/// It makes a larger block to its end: the last one is among the last so many rounds.
+constexpr uint64_t kLastJoins = 4;
 
 struct Beat {
   const SiteHistory* site;
@@ -40,8 +43,11 @@ Beat beat_of(const SiteHistory& site, uint32_t from_window) {
     beat.count += cell.allocs, beat.last = cell.window;
   }
   const uint64_t rounds = site.larger_count;
+  const uint64_t since_larger = site.last_alloc - std::min(site.last_alloc, site.last_larger);
+  const uint64_t span = site.last_alloc - std::min(site.last_alloc, site.first_alloc);
   beat.joins = rounds >= kLeastRounds && beat.count == site.alloc_count &&
-               comes_and_goes(site, beat.count) && beat.count <= kMostAllocsOfJoin * rounds;
+               comes_and_goes(site, beat.count) && beat.count <= kMostAllocsOfJoin * rounds &&
+               since_larger * rounds <= kLastJoins * span;
   if (beat.joins) {
     beat.allocs_a_round = std::max<uint64_t>(1, (beat.count + rounds / 2) / rounds);
     beat.count /= beat.allocs_a_round;
@@ -164,6 +170,22 @@ Loop loop_of(uint64_t count, std::vector<const Beat*> beats, const Tables& table
   return loop;
 }
 
+/// Where each stack that allocates once in the round makes blocks of several sizes, how often it
+/// makes the largest: one call of a line may make several blocks.
+uint64_t count_by_size(const Loop& loop) {
+  uint64_t least = loop.count;
+  for (const Beat* beat : loop.beats) {
+    if (beat->count != loop.count) continue;
+    const uint64_t largest = beat->site->largest_count;
+    const bool has_sizes = beat->allocs_a_round == 1 && largest >= kLeastRounds &&
+                           beat->count <= kMostAllocsOfJoin * largest &&
+                           is_multiple(beat->count, largest);
+    if (!has_sizes) return loop.count;
+    least = std::min(least, largest);
+  }
+  return least;
+}
+
 /// The shortest round that holds most of the work: half of all stacks or more allocate once in it,
 /// or a whole number of times. What happens in every other one is not it.
 Loop best_loop(const std::vector<Beat>& beats, const Tables& tables, uint64_t* steps) {
@@ -171,7 +193,9 @@ Loop best_loop(const std::vector<Beat>& beats, const Tables& tables, uint64_t* s
   for (const Beat& beat : beats) ++stacks_by_count[beat.count];
   Loop best{.why_none = "nothing happens " + std::to_string(kLeastRounds) +
                         " times or more until the end of the process"};
+  uint64_t until = 0;
   for (const auto& [count, unused] : stacks_by_count) {
+    if (count < until) break;
     // The stacks themselves only where they are enough: there may be as many counts as the root of
     // the events, and a stack is a whole number of times few of them.
     size_t in_round = 0;
@@ -188,8 +212,12 @@ Loop best_loop(const std::vector<Beat>& beats, const Tables& tables, uint64_t* s
     *steps += beats.size();
     Loop loop = loop_of(count, std::move(of_round), tables);
     const bool is_found = loop.why_none.empty();
+    // Another stack beats that time: the loop is its, and is looked at when its turn comes.
+    const uint64_t by_size = is_found ? count_by_size(loop) : count;
+    const bool is_several = by_size < count && stacks_by_count.contains(by_size);
+    if (is_several) until = by_size;
     if (is_found || best.beats.empty()) best = std::move(loop);
-    if (is_found) break;
+    if (is_found && !is_several) break;
   }
   return best;
 }

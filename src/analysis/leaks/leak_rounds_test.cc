@@ -111,6 +111,7 @@ ProcessHistory joins(uint32_t stack, uint64_t kept) {
   ProcessHistory history;
   SiteHistory site{.stack = stack, .alloc_count = 2 * kRounds};
   site.live_count = kept, site.larger_count = kRounds;
+  site.first_alloc = 1, site.last_alloc = site.last_larger = 2 * kRounds;
   for (uint32_t window = 0; window < 2 * kRounds; ++window) {
     site.cells.push_back({.window = window, .allocs = 1});
     history.end_ns.push_back(window);
@@ -126,6 +127,40 @@ TEST_F(LeakRounds, ALineThatJoinsWhatItHasWithMoreGoesRoundOncePerLargerBlock) {
   EXPECT_EQ(found->allocs_a_round, 2);
   // Where all of it stays, it is data of rising length in a list.
   EXPECT_FALSE(find_rounds(joins(line(7), 2 * kRounds), tables_, 0, &why_));
+}
+
+TEST_F(LeakRounds, BlocksThatGrewInThePastAloneAreNotJoined) {
+  ProcessHistory history = joins(line(7), 3);
+  history.sites[0].last_larger = kRounds;  // half of its life ago
+  history.sites.push_back(history.sites[0]);
+  history.sites[1].stack = line(8);
+  const auto found = find_rounds(history, tables_, 0, &why_);
+  ASSERT_TRUE(found) << why_;
+  EXPECT_EQ(found->count, 2 * kRounds) << "each block is a round";
+}
+
+TEST_F(LeakRounds, ALineThatMakesSeveralSizesGoesRoundOnceForItsLargest) {
+  // Four blocks a round, the fourth the largest, beside a line that makes one.
+  ProcessHistory history;
+  SiteHistory four{.stack = line(7), .alloc_count = 4 * kRounds};
+  SiteHistory one{.stack = line(8), .alloc_count = kRounds};
+  four.largest_count = one.largest_count = kRounds;
+  for (uint32_t round = 0; round < kRounds; ++round) {
+    four.cells.push_back({.window = history.windows(), .allocs = 4});
+    history.end_ns.push_back(history.windows());
+    one.cells.push_back({.window = history.windows(), .allocs = 1});
+    history.end_ns.push_back(history.windows());
+  }
+  history.sites = {four, four, one};
+  history.sites[1].stack = line(9);
+  auto found = find_rounds(history, tables_, 0, &why_);
+  ASSERT_TRUE(found) << why_;
+  EXPECT_EQ(found->count, kRounds);
+  // All of one size: each block may be a round, and the other line beats every fourth time.
+  for (SiteHistory& site : history.sites) site.largest_count = site.alloc_count;
+  found = find_rounds(history, tables_, 0, &why_);
+  ASSERT_TRUE(found) << why_;
+  EXPECT_EQ(found->count, 4 * kRounds);
 }
 
 TEST_F(LeakRounds, LinesThatAllocateTwiceInARoundDoNotHalveIt) {

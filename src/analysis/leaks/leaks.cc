@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "analysis/categories/attribution.h"
+#include "analysis/leaks/leak_evidence.h"
 #include "analysis/leaks/leak_passes.h"
 #include "trace/own_code.h"
 #include "trace/process_end.h"
@@ -90,11 +91,11 @@ void finish(Leak* leak) {
                            [](const LeakStack& s) { return s.growth.bytes_a_step; });
   const LeakGrowth& most = leak->stacks.front().growth;
   leak->z = most.z, leak->warm_up_steps = most.warm_up_steps;
-  leak->rise_steps = most.rise_steps;
+  leak->rise_steps = most.rise_steps, leak->slows = most.slows;
 }
 
 /// An optimizer makes its state for a parameter when it first steps it: what grows as layers are
-/// unfrozen has an end.
+/// unfrozen has an end. That of models which are made anew has none.
 bool is_first_state(const SiteHistory& site, const ProcessHistory& history, const Tables& tables) {
   return history.state_names != 0 && site.live_count <= history.state_names &&
          attribution_of(tables, site.stack).phase == WorkPhase::kOptimizer;
@@ -155,11 +156,11 @@ class Search {
          const Tables& tables)
       : history_(history), late_(late), period_(period), tables_(tables) {}
 
-  /// Nothing where the line does not grow.
-  std::optional<Leak> leak_of(const std::vector<const SiteHistory*>& line) {
+  /// Nothing where the line does not grow. `are_models_made`: new ones, all the time.
+  std::optional<Leak> leak_of(const std::vector<const SiteHistory*>& line, bool are_models_made) {
     std::vector<const SiteHistory*> sites;
     for (const SiteHistory* site : line) {
-      if (!is_first_state(*site, history_, tables_)) sites.push_back(site);
+      if (are_models_made || !is_first_state(*site, history_, tables_)) sites.push_back(site);
     }
     const Growing growing = growing_of(sites);
     if (growing.empty()) return std::nullopt;
@@ -286,11 +287,18 @@ std::vector<Leak> find_leaks(const std::vector<ProcessHistory>& histories, const
       if (period.from == Period::From::kNothing) continue;
       Search search(history, late, period, tables);
       std::vector<Leak> found;
-      for (auto line = lines.begin(); line != lines.end();) {
-        std::optional<Leak> leak = search.leak_of(line->second);
-        if (leak) found.push_back(std::move(*leak));
-        line = leak ? lines.erase(line) : std::next(line);
-      }
+      const auto look = [&](bool are_models_made) {
+        for (auto line = lines.begin(); line != lines.end();) {
+          std::optional<Leak> leak = search.leak_of(line->second, are_models_made);
+          if (leak) found.push_back(std::move(*leak));
+          line = leak ? lines.erase(line) : std::next(line);
+        }
+      };
+      look(false);
+      if (history.state_names != 0 && std::ranges::any_of(found, [&](const Leak& leak) {
+            return is_in_setup(tables, leak.stacks.front().stack);
+          }))
+        look(true);
       if (!found.empty()) tell_passes(history, period, tables, &found);
       std::ranges::move(found, std::back_inserter(out));
     }
