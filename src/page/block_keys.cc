@@ -64,7 +64,7 @@ uint32_t BlockKeys::key(uint32_t block, uint32_t kind) {
       if (stack >= by_stack_.size()) by_stack_.resize(stack + 1, kNone);
       uint32_t& known = by_stack_[stack];
       if (known == kNone)
-        known = numbered(by_ == Dimension::kStack ? stack : headline_node(tables_, stack));
+        known = numbered(by_ == Dimension::kStack ? stack : line_of(stack));
       return known;
     }
     case Dimension::kStream:
@@ -77,6 +77,13 @@ uint32_t BlockKeys::key(uint32_t block, uint32_t kind) {
       return numbered(table_.thread.empty() ? kNone : table_.thread[block]);
   }
   return numbered(0);
+}
+
+uint32_t BlockKeys::line_of(uint32_t stack) {
+  const uint32_t node = headline_node(tables_, stack);
+  const uint32_t line = node == 0 ? kNone : tables_.stacks.node(node).frame;
+  node_of_line_.try_emplace(line, node);
+  return line;
 }
 
 size_t BlockKeys::layer(uint32_t key) const {
@@ -97,7 +104,7 @@ std::string BlockKeys::label(uint32_t key) const {
     case Dimension::kModule:
       return ids_[key].empty() ? "no module known" : printable_ascii(ids_[key]);
     case Dimension::kLine:
-      return headline_text(tables_, static_cast<uint32_t>(values_[key]), "");
+      return headline_text(tables_, node_of_line_.at(static_cast<uint32_t>(values_[key])), "");
     case Dimension::kStack:
       return headline_text(tables_, headline_node(tables_, static_cast<uint32_t>(values_[key])),
                            "");

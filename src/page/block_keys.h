@@ -61,6 +61,8 @@ class BlockKeys {
  private:
   uint32_t numbered(uint64_t value);
   uint32_t named(std::string name);
+  /// The frame of its headline, the same for all callers of the line, as in the reports.
+  uint32_t line_of(uint32_t stack);
 
   const BlockTable& table_;
   const Tables& tables_;
@@ -72,6 +74,7 @@ class BlockKeys {
   absl::flat_hash_map<uint64_t, uint32_t> by_value_;
   absl::flat_hash_map<std::string, uint32_t> by_name_;
   absl::flat_hash_map<uint64_t, uint32_t> modules_;  // by stack and kind
+  absl::flat_hash_map<uint32_t, uint32_t> node_of_line_;  // of kLine, by frame; kNone: no stack
   std::vector<uint32_t> by_stack_;                   // of kStack and kLine; kNone: not asked yet
 };
 

@@ -1,5 +1,6 @@
 """The page's figures are those of `analyze`, to the byte, and none is left out of a column."""
 
+import pickle
 import random
 import sys
 
@@ -158,3 +159,15 @@ def test_every_level_of_a_snapshot_is_that_of_its_trace(path, view):
             _, columns = page.ask("levels", device=index, columns=8192, by="none", **window)
             assert columns["event"] == list(range(window["from"], window["to"]))
             assert columns["total"] == levels[window["from"] : window["to"]]
+
+
+def test_a_line_is_one_band_whoever_calls_it(tmp_path, view):
+    forward = {"filename": "model.py", "line": 39, "name": "forward"}
+    sizes = (512, 1024, 4096)
+    trace = [{"action": "alloc", "addr": 4096 * (1 + i), "size": size, "stream": 0,
+              "frames": [forward, {"filename": "train.py", "line": 10 + i, "name": "main"}]} for i, size in enumerate(sizes)]  # fmt: skip
+    path = tmp_path / "run.pickle"
+    path.write_bytes(pickle.dumps({"segments": [], "device_traces": [trace]}))
+    header, columns = view(path).ask("levels", by="line", columns=1)
+    of_line = [columns["values"][k] for k, key in enumerate(header["keys"]) if "model.py:39" in key["label"]]
+    assert of_line == [sum(sizes)]
