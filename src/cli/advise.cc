@@ -29,12 +29,9 @@ struct AdviseArguments {
   uint64_t steps = 0;
 };
 
-/// What the peak's explanation says to do; empty where it leads here.
 std::string next_of(const Analysis& analysis, const Tables& tables) {
   const DeviceAnalysis* device = main_device(analysis, tables);
-  if (!device) return {};
-  std::string next = explain_peak(analysis, tables, *device, working_folder()).next;
-  return next.contains("gpumemprof advise") ? std::string() : next;
+  return device ? next_beside_advice(analysis, tables, *device, working_folder()) : std::string();
 }
 
 /// Writes the report of one recording. `trials` measure where a program can be run again; may be

@@ -17,6 +17,7 @@
 namespace gpumemprof {
 namespace {
 
+constexpr const char* kNextIsAdvice = "Next: gpumemprof advise looks for changes that lower it.";
 constexpr size_t kMostNamed = 3;  // categories
 constexpr uint64_t kLeastShare = 10;  // of the peak: a tenth is worth a sentence
 
@@ -275,7 +276,7 @@ class Paragraph {
     }
     say(device_.snapshot && !device_.snapshot->is_recorded
             ? "Next: gpumemprof whatif --sweep tries other allocator settings."
-            : "Next: gpumemprof advise looks for changes that lower it.");
+            : kNextIsAdvice);
   }
 
   /// The line with most data; node 0: none is known.
@@ -362,6 +363,17 @@ class Paragraph {
 PeakExplanation explain_peak(const Analysis& analysis, const Tables& tables,
                              const DeviceAnalysis& device, std::string_view folder) {
   return Paragraph(analysis, tables, device, folder).write();
+}
+
+std::string next_beside_advice(const Analysis& analysis, const Tables& tables,
+                               const DeviceAnalysis& device, std::string_view folder) {
+  std::string next = explain_peak(analysis, tables, device, folder).next;
+  if (next != kNextIsAdvice) return next;
+  const std::vector<HolderLine> lines = group_by_line(device.holders_at_peak, tables);
+  if (lines.empty() || lines[0].node == 0) return {};
+  return fmt::format("Next: look at {} first: it held {} ({}) at the peak, the most of all lines.",
+                     headline_text(tables, lines[0].node, folder), format_bytes(lines[0].bytes),
+                     format_percent(lines[0].bytes, device.figures.peak_bytes));
 }
 
 }  // namespace gpumemprof

@@ -19,6 +19,9 @@ TEST(Explanation, WithoutCategoriesAndStepsItSaysWhatThereIs) {
             "are unknown, because the recording has no modules, phases or tensor roles. "
             "train.py:41 step allocated most: 700 B (70.0 %). "
             "Next: gpumemprof advise looks for changes that lower it.");
+  EXPECT_EQ(next_beside_advice(analysis, source.tables(), analysis.devices[0], "/opt/job"),
+            "Next: look at train.py:41 step first: it held 700 B (70.0 %) at the peak, the most of "
+            "all lines.");
 }
 
 /// A parameter of 3 KiB, in the second step an activation of 1 KiB that the step frees again.
@@ -62,6 +65,7 @@ TEST(Explanation, NamesStepCategoriesModulesAndWhatStaysBetweenSteps) {
                             "smaller batch or checkpointing; 1.00 KiB (25.0 %) were freed before "
                             "step 1 ended, 3.00 KiB were live at the ends of steps 0 to 1 (the "
                             "median)."));
+  EXPECT_EQ(next_beside_advice(analysis, source.tables(), analysis.devices[0], ""), why.next);
 }
 
 TEST(Explanation, WhereALineHoldsDataThatOutlivesTheStepThatIsNext) {
