@@ -47,7 +47,8 @@ Levels levels_of_steps(const StepLevels& known) {
   out.steps_a_level = known.steps_a_level();
   for (size_t i = 0; i < levels.size(); ++i) {
     out.times_s.push_back(seconds(levels[i].end_ns, levels[0].end_ns));
-    out.floor.push_back(static_cast<double>(levels[i].end_bytes));
+    // What is kept is live at every moment; what a step ends with may go before the next.
+    out.floor.push_back(static_cast<double>(levels[i].least_bytes));
     out.ceiling.push_back(static_cast<double>(levels[i].most_bytes));
     out.steps.push_back(levels[i].step);
     if (i != 0) durations.push_back(out.times_s[i] - out.times_s[i - 1]);

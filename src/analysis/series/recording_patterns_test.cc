@@ -38,6 +38,47 @@ MemorySource rounds(size_t count, bool with_steps, High high, Kept kept) {
   return source;
 }
 
+/// A program written out, on one device.
+class SteppedProgram {
+ public:
+  uint64_t allocate(uint64_t mib) {
+    append(&events_, {.time_ns = now_, .address = ++address_, .size_bytes = mib * kMiB});
+    return address_;
+  }
+  void free(uint64_t address) {
+    append(&events_, {.time_ns = now_, .action = Action::kFreeCompleted, .address = address});
+  }
+  void wait(uint64_t ms) { now_ += ms * kMs; }
+  /// Memory rises by each of these for 1 ms, one after the other; then the step ends.
+  void step(const std::vector<uint64_t>& rises_mib) {
+    for (uint64_t mib : rises_mib) {
+      const uint64_t block = allocate(mib);
+      wait(1);
+      free(block);
+      wait(1);
+    }
+    end_step();
+  }
+  void end_step() {
+    wait(1);
+    events_.marks.push_back(
+        {static_cast<uint32_t>(events_.size()), MarkKind::kStep, 0, 0, now_, 0, steps_++});
+    wait(1);
+  }
+  MemorySource source() const {
+    MemorySource source(events_);
+    Tables& tables = source.mutable_tables();
+    tables.processes.emplace_back();
+    tables.threads.push_back({0, 11, "t"});
+    tables.devices.push_back(Device{.size_is_requested = true});
+    return source;
+  }
+
+ private:
+  EventBatch events_;
+  uint64_t now_ = 0, address_ = 0, steps_ = 0;
+};
+
 Analysis analyzed(MemorySource source, std::optional<uint64_t> capacity = std::nullopt) {
   Analysis analysis = *analyze_source(source, {});
   add_patterns(source.tables(), capacity, &analysis);
@@ -139,6 +180,29 @@ TEST(RecordingPatterns, WhatWorkersDoAlikeIsToldOnce) {
       found(analysis, "spike")->title.ends_with("; 2 more processes show the same pattern"));
   for (const DeviceAnalysis& each : analysis.devices)
     EXPECT_EQ(std::ranges::count(each.patterns, "spike", &SeriesPattern::pattern_type), 1);
+}
+
+/// Eight trials of 20 steps, each with 4 MiB more than the last, which it frees; `kept_mib` it does
+/// not.
+Analysis of_trials(uint64_t kept_mib) {
+  SteppedProgram program;
+  for (uint64_t trial = 1; trial <= 8; ++trial) {
+    if (kept_mib != 0) program.allocate(kept_mib);
+    const uint64_t model = program.allocate(4 * trial);
+    for (int i = 0; i < 20; ++i) program.step({4});
+    program.free(model);
+    program.wait(1);
+  }
+  return analyzed(program.source());
+}
+
+TEST(RecordingPatterns, WhatIsFreedBetweenTrialsDoesNotGrow) {
+  const Analysis freed = of_trials(0);
+  EXPECT_EQ(found(freed, "steady_growth"), nullptr);
+  EXPECT_EQ(freed.score.value, 10.0);
+  const Finding* kept = found(of_trials(10), "steady_growth");
+  ASSERT_NE(kept, nullptr);
+  EXPECT_GE(kept->severity, Severity::kWarning);
 }
 
 TEST(RecordingPatterns, SteadyGrowthIsToldByTheStep) {

@@ -47,7 +47,8 @@ std::optional<KeptMemory> kept_without_cycles(const Series& series) {
   const auto [low, high] = std::ranges::minmax(tail);
   // An end that still moves says nothing of where memory settles.
   if (high - low > kTurnShare * (*peak - base)) return std::nullopt;
-  return KeptMemory{base, *peak, low};
+  // What fell lower after the peak was released: the tail is another rise.
+  return KeptMemory{base, *peak, *std::min_element(peak, values.end())};
 }
 
 /// Base and final level where memory goes up and down. A sample meets a valley where it meets it,

@@ -167,6 +167,13 @@ TEST(Series, WhatARiseLeavesBehindIsInsufficientCleanup) {
   EXPECT_THAT(report.findings[0].description, ::testing::StartsWith("Final memory 2.3x initial"));
 }
 
+TEST(Series, WhatFallsBackBeforeItRisesAgainWasReleased) {
+  const SeriesReport report = ask(made(60, [](double i) {
+    return i >= 20 && i < 40 ? 500 * kMB : i >= 45 ? 230 * kMB : 100 * kMB;
+  }));
+  EXPECT_THAT(report.findings, IsEmpty());
+}
+
 TEST(Series, StepsThatAreMetAtAnyMomentKeepNothing) {
   // A step of five levels and 26 ms, sampled every 10 ms with the lateness of a busy machine.
   const std::array<double, 5> levels = {5 * kMiB, 7 * kMiB, 9 * kMiB, 11 * kMiB, 5 * kMiB};
