@@ -2,13 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
+#include <functional>
+#include <utility>
 
 #include "analysis/finding.h"
 #include "analysis/leaks/leak_limit.h"
 #include "analysis/leaks/leak_names.h"
 #include "analysis/replay/snapshot_device.h"
 #include "analysis/series/series.h"
+#include "analysis/series/series_parts.h"
 #include "analysis/statistics/statistics.h"
 #include "base/duration.h"
 #include "base/size.h"
@@ -24,6 +26,7 @@ constexpr double kLeakScore = 6;     // the best that growth has beside a leak, 
 constexpr double kBestScore = 10;
 constexpr uint64_t kSetUp = 5;  // one part in so many of the time
 constexpr double kMoreThanAStep = 1.5;  // steps
+constexpr double kNearlyAll = 0.9;      // of the steps
 constexpr size_t kLeastRegular = 3;  // spikes, to speak of a period
 
 /// What the questions are asked of.
@@ -190,35 +193,52 @@ class Patterns {
     }
   }
 
+  /// In how many steps a moment lies behind the first.
+  double steps_before(uint64_t time_ns) const {
+    const std::vector<StepLevel>& levels = device_.step_levels.levels();
+    const auto at = std::ranges::lower_bound(levels, time_ns, {}, &StepLevel::end_ns);
+    return static_cast<double>(at - levels.begin()) * static_cast<double>(levels_.steps_a_level);
+  }
+
   /// Uses all turning points after set-up, whatever the period. Without steps, spikes are judged
   /// per cycle, because the number of buckets per cycle is arbitrary.
   void look_for_cycles() {
     if (device_.last_time_ns <= device_.first_time_ns) return;
     const uint64_t span = device_.last_time_ns - device_.first_time_ns;
     const std::vector<Turn>& all = device_.turns.all();
-    std::vector<double> times, bytes, high_times, highs;
+    std::vector<double> times, steps, bytes, high_times, highs;
     for (size_t i = 0; i < all.size(); ++i) {
       if (all[i].time_ns < device_.first_time_ns + span / kSetUp) continue;
       times.push_back(seconds(all[i].time_ns, device_.first_time_ns));
+      steps.push_back(steps_before(all[i].time_ns));
       bytes.push_back(static_cast<double>(all[i].bytes));
       if (i % 2 != 0) continue;  // the first turn is from up to down
       high_times.push_back(times.back());
       highs.push_back(bytes.back());
     }
-    for (SeriesPattern& found : analyze_series(times, bytes, {}).patterns) {
-      if (found.pattern_type == "sawtooth") cycles_ = std::move(found.evidence);
+    const Series series = prepared(times, bytes, {});
+    const std::optional<Spikes> spikes = gpumemprof::find_spikes(series);
+    cycles_ = find_cycles(series, spikes);
+    if (levels_.are_steps) {
+      // Counted step by step: how long each takes is another matter.
+      cycles_in_steps_ = find_cycles(prepared(steps, bytes, {}), spikes);
+    } else if (cycles_ && highs.size() >= kLeastSwings) {
+      levels_.ceiling_times_s = std::move(high_times), levels_.ceiling = std::move(highs);
     }
-    if (cycles_.empty() || levels_.are_steps || highs.size() < kLeastSwings) return;
-    levels_.ceiling_times_s = std::move(high_times), levels_.ceiling = std::move(highs);
   }
 
   void find_sawtooth() {
     // Turns within a step need not be alike: there a step is the cycle.
-    const bool is_within_steps =
-        levels_.step_s > 0 && evidence(cycles_, "period_s") < kMoreThanAStep * levels_.step_s;
-    if (cycles_.empty() || is_within_steps) return find_sawtooth_of_steps();
-    add_sawtooth(whole(evidence(cycles_, "cycles")), evidence(cycles_, "period_s"),
-                 evidence(cycles_, "amplitude_bytes"));
+    const bool is_within_steps = cycles_in_steps_ && cycles_in_steps_->period_s < kMoreThanAStep;
+    if (!cycles_ || is_within_steps) return find_sawtooth_of_steps();
+    const std::string period = format_seconds(cycles_->period_s);
+    if (!cycles_in_steps_)
+      return add_sawtooth(*cycles_, pace_words(cycles_->period_spread, period));
+    const uint64_t steps = whole(cycles_in_steps_->period_s);
+    add_sawtooth(*cycles_,
+                 pace_words(cycles_in_steps_->period_spread,
+                            std::to_string(steps) + " steps (" + period + ")"),
+                 {{"period_steps", steps}});
   }
 
   /// Of turns within a step, and of those too low to be counted one by one: how far memory moves
@@ -228,7 +248,7 @@ class Patterns {
     std::vector<double> amplitudes;
     double least = INFINITY, most = 0;
     const std::vector<StepLevel>& levels = device_.step_levels.levels();
-    for (size_t i = levels.size() / 5; i < levels.size(); ++i) {
+    for (size_t i = levels.size() / kSetUp; i < levels.size(); ++i) {
       amplitudes.push_back(static_cast<double>(levels[i].most_bytes - levels[i].least_bytes));
       least = std::min(least, static_cast<double>(levels[i].least_bytes));
       most = std::max(most, static_cast<double>(levels[i].most_bytes));
@@ -236,26 +256,70 @@ class Patterns {
     const size_t count = amplitudes.size();
     const double amplitude = median(std::move(amplitudes));
     if (amplitude < kLeastSwingBytes || amplitude < kLeastAmplitude * (most - least)) return;
-    add_sawtooth(count * levels_.steps_a_level, levels_.step_s, amplitude);
+    const std::string step = format_seconds(levels_.step_s);
+    if (const Cycles several = cycles_within_steps(); several.count > 1) {
+      return add_sawtooth({.count = count * several.count,
+                           .period_s = levels_.step_s / static_cast<double>(several.count),
+                           .amplitude_bytes = several.amplitude_bytes},
+                          std::to_string(several.count) + " times a step of " + step,
+                          {{"cycles_a_step", several.count}});
+    }
+    add_sawtooth({.count = count * levels_.steps_a_level,
+                  .period_s = levels_.step_s,
+                  .amplitude_bytes = amplitude},
+                 "once a step (" + step + ")", {{"period_steps", 1}});
   }
 
-  void add_sawtooth(uint64_t cycles, double period_s, double amplitude) {
-    std::vector<std::pair<std::string, uint64_t>> figures = {{"cycles", cycles},
-                                                             {"period_ns", whole(period_s * 1e9)},
-                                                             {"amplitude_bytes", whole(amplitude)}};
-    std::string period = "every " + format_seconds(period_s);
-    if (levels_.are_steps && levels_.step_s > 0 && period_s > 0) {
-      const uint64_t steps = whole(period_s / levels_.step_s);
-      if (steps > 1) {
-        figures.emplace_back("period_steps", steps);
-        period = "every " + std::to_string(steps) + " steps (" + format_seconds(period_s) + ")";
-      } else {
-        figures.emplace_back("period_steps", 1);
-        period = "once a step (" + format_seconds(period_s) + ")";
+  /// Rises from the lowest quarter of what a step moves to its highest: how many there are in
+  /// nearly every step, and how high the least of a step usually is. Of no more than one, or of
+  /// another number from step to step: none.
+  Cycles cycles_within_steps() const {
+    const std::vector<StepLevel>& levels = device_.step_levels.levels();
+    const std::vector<Turn>& turns = device_.turns.all();
+    if (turns.empty() || levels_.steps_a_level != 1) return {};
+    std::vector<double> counts(levels.size()), rises;
+    double low = INFINITY;  // the lowest valley since the last rise
+    double base = 0;        // the one below that rise
+    size_t step = 0;
+    for (size_t i = 0; i < turns.size(); ++i) {
+      while (step < levels.size() && levels[step].end_ns < turns[i].time_ns) ++step;
+      if (step == levels.size()) break;
+      const auto least = static_cast<double>(levels[step].least_bytes);
+      const auto most = static_cast<double>(levels[step].most_bytes);
+      const auto bytes = static_cast<double>(turns[i].bytes);
+      if (i % 2 != 0) {
+        if (bytes <= least + (most - least) / 4) low = std::min(low, bytes);
+        continue;
       }
+      if (low != INFINITY && bytes >= most - (most - least) / 4) {
+        ++counts[step];
+        rises.push_back(0);
+        base = std::exchange(low, INFINITY);
+      }
+      if (low == INFINITY && !rises.empty()) rises.back() = std::max(rises.back(), bytes - base);
     }
-    add("sawtooth", Severity::kInfo, "memory swings by " + size_text(amplitude) + " " + period,
-        amplitude, 1, std::move(figures), "");
+    // Set-up is left out, and the step with the oldest turn: some before it may have been dropped.
+    const size_t oldest = whole(steps_before(turns[0].time_ns));
+    const size_t first = std::max(levels.size() / kSetUp, oldest + 1);
+    if (first >= counts.size()) return {};
+    counts.erase(counts.begin(), counts.begin() + static_cast<std::ptrdiff_t>(first));
+    const double usual = median(counts);
+    const auto alike = static_cast<double>(std::ranges::count(counts, usual));
+    if (usual < 2 || alike < kNearlyAll * static_cast<double>(counts.size())) return {};
+    std::ranges::sort(rises);
+    return {.count = whole(usual), .amplitude_bytes = rises[rises.size() / (2 * whole(usual))]};
+  }
+
+  void add_sawtooth(const Cycles& cycles, const std::string& pace,
+                    const std::vector<std::pair<std::string, uint64_t>>& more = {}) {
+    std::vector<std::pair<std::string, uint64_t>> figures = {
+        {"cycles", cycles.count},
+        {"period_ns", whole(cycles.period_s * 1e9)},
+        {"amplitude_bytes", whole(cycles.amplitude_bytes)}};
+    figures.insert(figures.end(), more.begin(), more.end());
+    add("sawtooth", Severity::kInfo,
+        "memory swings by " + size_text(cycles.amplitude_bytes) + " " + pace,
+        cycles.amplitude_bytes, 1, std::move(figures), "");
   }
 
   void find_spikes() {
@@ -371,7 +435,8 @@ class Patterns {
   const Tables& tables_;
   DeviceAnalysis& device_;
   Levels levels_;
-  Evidence cycles_;  // of the sawtooth in the turns; empty: none
+  std::optional<Cycles> cycles_;           // of the turns
+  std::optional<Cycles> cycles_in_steps_;  // the same, with the period in steps
   SeriesReport floor_, ceiling_, whole_;
   bool has_leak_ = false;
   double leaked_bytes_ = 0;
@@ -382,34 +447,52 @@ class Patterns {
   std::vector<Finding> findings_;
 };
 
+/// What can be told as one with the like of other processes: no warning, and of no rank.
+bool may_be_folded(const Tables& tables, const Finding& one) {
+  if (one.severity != Severity::kInfo || one.device >= tables.devices.size()) return false;
+  const uint32_t process = tables.devices[one.device].process;
+  return process < tables.processes.size() && !tables.processes[process].rank;
+}
+
+/// `large` has as many bytes or more, at most twice as many; both have the same figures, so that
+/// neither has steps where the other has none.
+bool shows_the_same(const Tables& tables, const Finding& large, const Finding& small) {
+  const auto name = [](const auto& figure) -> const std::string& { return figure.first; };
+  return large.kind == small.kind && 2 * small.bytes.value_or(0) >= large.bytes.value_or(0) &&
+         device_name(tables.devices[large.device]) == device_name(tables.devices[small.device]) &&
+         std::ranges::equal(large.evidence, small.evidence, {}, name, name);
+}
+
 /// Workers do what their fellows do: of what is no warning the largest is told, with how many
 /// processes have the like. DeviceAnalysis::patterns has all.
 void fold_workers(const Tables& tables, std::vector<Finding>* found) {
-  using Alike = std::pair<std::string, std::string>;  // kind, device
-  const auto alike = [&](const Finding& one) -> std::optional<Alike> {
-    if (one.severity != Severity::kInfo || one.device >= tables.devices.size()) return std::nullopt;
-    const Device& device = tables.devices[one.device];
-    if (device.process >= tables.processes.size() || tables.processes[device.process].rank)
-      return std::nullopt;
-    return Alike(one.kind, device_name(device));
-  };
-  std::map<Alike, std::pair<Finding*, size_t>> largest;  // with how many there are
+  std::vector<Finding*> by_size;
   for (Finding& one : *found) {
-    const auto key = alike(one);
-    if (!key) continue;
-    auto& [most, count] = largest[*key];
-    if (!most || one.bytes > most->bytes) most = &one;
-    ++count;
+    if (may_be_folded(tables, one)) by_size.push_back(&one);
   }
-  for (auto& [key, told] : largest) {
-    if (told.second > 1)
-      told.first->title += "; " + std::to_string(told.second - 1) + " more process" +
-                           (told.second == 2 ? " shows" : "es show") + " the same pattern";
+  std::ranges::stable_sort(by_size, std::greater{}, [](const Finding* one) { return one->bytes; });
+  std::vector<std::pair<Finding*, size_t>> told;  // with how many more there are
+  std::vector<const Finding*> folded;
+  for (Finding* one : by_size) {
+    const auto like = std::ranges::find_if(
+        told, [&](const auto& large) { return shows_the_same(tables, *large.first, *one); });
+    if (like == told.end()) {
+      told.emplace_back(one, 0);
+    } else {
+      ++like->second;
+      folded.push_back(one);
+    }
   }
-  std::erase_if(*found, [&](const Finding& one) {
-    const auto key = alike(one);
-    return key && largest.at(*key).first->device != one.device;
-  });
+  for (auto& [one, more] : told) {
+    if (more != 0)
+      one->title += "; " + std::to_string(more) + " more process" +
+                    (more == 1 ? " shows" : "es show") + " the same pattern";
+  }
+  std::vector<Finding> kept;
+  for (Finding& one : *found) {
+    if (std::ranges::find(folded, &one) == folded.end()) kept.push_back(std::move(one));
+  }
+  *found = std::move(kept);
 }
 
 }  // namespace

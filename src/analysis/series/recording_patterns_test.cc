@@ -125,6 +125,64 @@ TEST(RecordingPatterns, ALowSawtoothIsSeenByTheStepsAlone) {
   EXPECT_EQ(figure(*sawtooth, "period_steps"), 1u);
 }
 
+/// `count` steps over a floor of 100 MiB.
+template <class Rises>
+Analysis of_steps(size_t count, Rises rises) {
+  SteppedProgram program;
+  program.allocate(100);
+  for (size_t i = 0; i < count; ++i) program.step(rises(i));
+  return analyzed(program.source());
+}
+
+TEST(RecordingPatterns, RisesThroughMostOfAStepAreCountedInIt) {
+  const Analysis four =
+      of_steps(60, [](size_t) { return std::vector<uint64_t>{20, 19, 20, 20}; });
+  const Finding* sawtooth = found(four, "sawtooth");
+  ASSERT_NE(sawtooth, nullptr);
+  EXPECT_EQ(sawtooth->title, "memory swings by 19.0 MiB 4 times a step of 10 ms");
+  EXPECT_EQ(figure(*sawtooth, "cycles"), 4 * 48) << "without the first fifth of the steps";
+  EXPECT_EQ(figure(*sawtooth, "cycles_a_step"), 4u);
+  EXPECT_EQ(figure(*sawtooth, "period_ns"), 10 * kMs / 4);
+}
+
+TEST(RecordingPatterns, RisesThatAreUnlikeOrDifferFromStepToStepAreOneSwing) {
+  const auto unlike = [](size_t) { return std::vector<uint64_t>{20, 12}; };
+  const auto changing = [](size_t i) { return std::vector<uint64_t>(1 + i % 2, 20); };
+  for (const Analysis& analysis : {of_steps(60, unlike), of_steps(60, changing)}) {
+    const Finding* sawtooth = found(analysis, "sawtooth");
+    ASSERT_NE(sawtooth, nullptr);
+    EXPECT_TRUE(sawtooth->title.starts_with("memory swings by 20.0 MiB once a step"));
+    EXPECT_EQ(figure(*sawtooth, "period_steps"), 1u);
+  }
+}
+
+/// Folds of so many steps of 2 ms each, with 20 MiB more, and 2 ms between them.
+Analysis of_folds(const std::vector<size_t>& steps) {
+  SteppedProgram program;
+  program.allocate(100);
+  for (size_t fold = 0; fold < 12; ++fold) {
+    const uint64_t model = program.allocate(20);
+    for (size_t i = 0; i < steps[fold % steps.size()]; ++i) program.step({});
+    program.free(model);
+    program.wait(2);
+  }
+  return analyzed(program.source());
+}
+
+TEST(RecordingPatterns, APeriodOfMoreStepsIsCountedNotDividedFromItsTime) {
+  const Analysis analysis = of_folds({45});
+  const Finding* sawtooth = found(analysis, "sawtooth");
+  ASSERT_NE(sawtooth, nullptr);
+  EXPECT_EQ(sawtooth->title, "memory swings by 20.0 MiB every 45 steps (92 ms)") << "46 * 2 ms";
+  EXPECT_EQ(figure(*sawtooth, "period_steps"), 45u);
+}
+
+TEST(RecordingPatterns, WhatDiffersHasAboutAPeriodOrNone) {
+  EXPECT_TRUE(found(of_folds({40, 50}), "sawtooth")->title.contains(" about every "));
+  EXPECT_EQ(found(of_folds({5, 10, 40, 90}), "sawtooth")->title,
+            "memory swings by 20.0 MiB at irregular intervals");
+}
+
 TEST(RecordingPatterns, SpikesThatComeRegularlyHaveAPeriod) {
   const auto high = [](size_t i) { return i % 12 == 5 ? 90 : 10; };
   const Analysis analysis = analyzed(rounds(120, true, high, kNothing));
@@ -180,6 +238,34 @@ TEST(RecordingPatterns, WhatWorkersDoAlikeIsToldOnce) {
       found(analysis, "spike")->title.ends_with("; 2 more processes show the same pattern"));
   for (const DeviceAnalysis& each : analysis.devices)
     EXPECT_EQ(std::ranges::count(each.patterns, "spike", &SeriesPattern::pattern_type), 1);
+}
+
+TEST(RecordingPatterns, OnlyProcessesWithALikeSwingAreToldAsOne) {
+  // Steps that swing by 20 MiB; the same in half of it, in less, and without steps.
+  MemorySource one = rounds(100, true, kTwenty, kNothing);
+  Tables tables = one.tables();
+  Analysis analysis = *analyze_source(one, {});
+  const auto add = [&](bool with_steps, uint64_t mib) {
+    const auto high = [&](size_t) { return mib; };
+    MemorySource other = rounds(100, with_steps, high, kNothing);
+    const auto index = static_cast<uint16_t>(tables.devices.size());
+    tables.processes.push_back({.pid = index});
+    tables.devices.push_back({.process = index, .size_is_requested = true});
+    analysis.devices.push_back(analyze_source(other, {})->devices[0]);
+    analysis.devices.back().device = index;
+  };
+  add(true, 10);
+  add(true, 9);
+  add(false, 20);
+  add(false, 19);
+  add_patterns(tables, std::nullopt, &analysis);
+  std::vector<std::string> titles;
+  for (const Finding& finding : analysis.findings) titles.push_back(finding.title);
+  const std::vector<std::string> wanted = {
+      "memory swings by 20.0 MiB once a step (10 ms); 1 more process shows the same pattern",
+      "memory swings by 9.00 MiB once a step (10 ms)",
+      "memory swings by 20.0 MiB every 10 ms; 1 more process shows the same pattern"};
+  EXPECT_EQ(titles, wanted);
 }
 
 /// Eight trials of 20 steps, each with 4 MiB more than the last, which it frees; `kept_mib` it does

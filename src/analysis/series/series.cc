@@ -150,13 +150,13 @@ void add_cycles(const Cycles& cycles, SeriesReport* report) {
   report->patterns.push_back({"sawtooth", Severity::kInfo,
                               text("Memory swings %.0f times by ",
                                    static_cast<double>(cycles.count)) +
-                                  size(cycles.amplitude_bytes) + ", every " +
-                                  format_seconds(cycles.period_s),
+                                  size(cycles.amplitude_bytes) + ", " +
+                                  pace_words(cycles.period_spread, format_seconds(cycles.period_s)),
                               evidence});
   report->insights.push_back(
       {"cycle",
        "One cycle takes " + format_seconds(cycles.period_s) + " and swings by " +
-           size(cycles.amplitude_bytes),
+           size(cycles.amplitude_bytes) + " (medians)",
        evidence});
 }
 

@@ -66,9 +66,12 @@ std::optional<KeptMemory> find_kept_memory(const Series& series);
 struct Cycles {
   size_t count = 0;
   double period_s = 0;         ///< median from peak to peak
+  double period_spread = 0;    ///< how far one usually is from that, as a share of it: the mean
   double amplitude_bytes = 0;  ///< median from valley to peak
 };
 std::optional<Cycles> find_cycles(const Series& series, const std::optional<Spikes>& spikes);
+/// "every 2 s", "about every 2 s", or that there is no period, by Cycles::period_spread.
+std::string pace_words(double period_spread, const std::string& period);
 
 struct SeriesAnswers {
   std::optional<Growth> growth;

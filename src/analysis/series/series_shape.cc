@@ -17,6 +17,8 @@ constexpr double kTurnShare = 0.2;       // of the range: what makes a turn
 constexpr double kLeastGivenBack = 0.2;  // of the rise, else there was no cleanup
 constexpr double kLeastKept = 0.25;      // of the rise
 constexpr size_t kLeastCycles = 3;
+constexpr double kRegular = 0.1;     // spread of periods; above it they are told as about so long
+constexpr double kMostSpread = 0.4;  // above it there is no period to tell
 constexpr size_t kLeastValleys = 9;   // three at each end: chance orders them so once in 64 at most
 constexpr size_t kEnoughValleys = 8;  // at each end: once in 65,536
 
@@ -124,7 +126,16 @@ std::optional<Cycles> find_cycles(const Series& series, const std::optional<Spik
     last_peak = &turn;
   }
   if (peaks < kLeastCycles || 2 * spike_peaks > peaks || amplitudes.empty()) return std::nullopt;
-  return Cycles{peaks, median(std::move(periods)), median(std::move(amplitudes))};
+  const double period = median(periods);
+  double off = 0;  // by the mean: of periods of two lengths the median says nothing
+  for (double one : periods) off += std::abs(one - period);
+  const double all = period * static_cast<double>(periods.size());
+  return Cycles{peaks, period, all > 0 ? off / all : 0, median(std::move(amplitudes))};
+}
+
+std::string pace_words(double period_spread, const std::string& period) {
+  if (period_spread > kMostSpread) return "at irregular intervals";
+  return (period_spread > kRegular ? "about every " : "every ") + period;
 }
 
 std::optional<KeptMemory> find_kept_memory(const Series& series) {

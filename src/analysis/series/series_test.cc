@@ -174,6 +174,21 @@ TEST(Series, WhatFallsBackBeforeItRisesAgainWasReleased) {
   EXPECT_THAT(report.findings, IsEmpty());
 }
 
+TEST(Series, APeriodIsToldAsFarAsItIsOne) {
+  // Teeth of so many samples each.
+  const auto told = [](std::vector<int> teeth) {
+    std::vector<double> bytes;
+    for (size_t i = 0; i < 40; ++i) {
+      const int length = teeth[i % teeth.size()];
+      for (int at = 0; at < length; ++at) bytes.push_back(1e9 + 1e8 * (at == length - 1));
+    }
+    return ask(bytes).patterns.at(0).description;
+  };
+  EXPECT_THAT(told({4}), HasSubstr(", every 4.000 s"));
+  EXPECT_THAT(told({4, 5}), HasSubstr(", about every "));
+  EXPECT_THAT(told({2, 3, 4, 9}), HasSubstr(", at irregular intervals"));
+}
+
 TEST(Series, StepsThatAreMetAtAnyMomentKeepNothing) {
   // A step of five levels and 26 ms, sampled every 10 ms with the lateness of a busy machine.
   const std::array<double, 5> levels = {5 * kMiB, 7 * kMiB, 9 * kMiB, 11 * kMiB, 5 * kMiB};
