@@ -38,13 +38,16 @@ struct Advice {
   bool makes_fit = false;
   bool is_of_reserved = false;  ///< the peak is one of what the allocator reserved
   std::string modules = {};  ///< that it is about: "encoder.layers.*"; empty: it is about none
+
+  /// It has a price, and its bytes are an upper bound: less sure to be worth it than what is wasted.
+  bool is_choice() const { return basis == SavingBasis::kAtStake && !cost.empty(); }
 };
 
 struct AdviceReport {
   bool applies = false;            ///< false: the recording has no allocation of the framework's
   std::string not_looked_because;  ///< nobody looked for advice; empty: somebody did
   std::string failure;  ///< how the program ended that was run for this; empty: well, or none
-  std::vector<Advice> advice;                                ///< the most bytes first
+  std::vector<Advice> advice;                                ///< as order_advice()
   std::vector<std::pair<std::string, std::string>> unknown;  ///< kind -> why
 };
 

@@ -102,7 +102,8 @@ int advise_program(std::vector<std::string> command, const AdviseArguments& argu
 void add_advise_command(CLI::App& app, CommandContext& context) {
   auto arguments = std::make_shared<AdviseArguments>();
   CLI::App* command =
-      app.add_subcommand("advise", "suggest what to change in a program, largest saving first");
+      app.add_subcommand("advise", "suggest what to change in a program: waste before choices that "
+                                   "have a price, the largest saving first in each");
   command->footer(
       "advise RECORDING... simulates each change on the recorded trace. advise -- COMMAND "
       "[ARGUMENTS...] records the program, runs it again with each change that can be made from "

@@ -187,7 +187,7 @@ void AdviseTrials::measure(const Analysis& base, const Tables& tables, AdviceRep
     std::fprintf(stderr, "%s: running the program %zu more times, once for each change\n",
                  tool_name(), wanted.size());
   for (const auto& [change, advice] : wanted) measure_one(base, tables, change, advice);
-  std::ranges::stable_sort(report->advice, std::greater(), &Advice::bytes);
+  order_advice(&report->advice);
 }
 
 }  // namespace gpumemprof

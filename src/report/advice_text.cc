@@ -65,7 +65,10 @@ std::string advice_text(const AdviceReport& report, const std::string& otherwise
          : has_other ? "None of the changes to the code that advise checks would lower the peak.\n"
                      : "No suggestions.\n";
   if (has_other) out += otherwise + '\n';
+  bool was_choice = report.advice.empty() || report.advice.front().is_choice();
   for (const Advice& one : report.advice) {
+    if (one.is_choice() && !was_choice) out += fmt::format("{}\n", kChoicesFollow);
+    was_choice |= one.is_choice();
     out += fmt::format("  {:<16} {:>9}  {}\n", one.kind, format_bytes(one.bytes),
                        printable(title_beside_bytes(one)));
     if (!was_measured_for_nothing(one))

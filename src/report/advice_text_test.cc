@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "analysis/advice/practices.h"
+#include "report/describe/sections.h"
+
 namespace gpumemprof {
 namespace {
 
@@ -23,6 +26,21 @@ TEST(AdviceText, WhatSavesNothingIsShownAsMeasuredAndNotRecommended) {
       "Fewer.\n                             4.00 MiB of the 10.0 MiB peak, measured in a second "
       "run with the change.\n  prefetch               0 B  8 batches ahead\n                       "
       "      Saves nothing: the peak was 10.0 MiB, and 12.0 MiB in a run with the change.\n");
+}
+
+TEST(AdviceText, ChoicesThatHaveAPriceFollowWhatIsWasted) {
+  AdviceReport report;
+  report.applies = true;
+  Advice choice{.kind = "optimizer_state", .title = "state", .fix = "Less", .bytes = 9 << 20};
+  choice.cost = "time";
+  report.advice = {choice};
+  EXPECT_EQ(advice_text(report).find(kChoicesFollow), std::string::npos) << "nothing comes before";
+  report.advice = {choice, measured(4 << 20, 6 << 20)};
+  order_advice(&report.advice);
+  EXPECT_EQ(report.advice.front().kind, "prefetch");
+  EXPECT_NE(advice_text(report).find("\nChoices that have a price; they save at most these bytes:\n"
+                                     "  optimizer_state   9.00 MiB  state\n"),
+            std::string::npos);
 }
 
 TEST(AdviceText, WithoutASuggestionWhatElseLowersThePeakIsSaid) {

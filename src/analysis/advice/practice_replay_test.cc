@@ -199,5 +199,28 @@ TEST(GraphLives, TellHowSavedTensorsEnded) {
   EXPECT_EQ(evidence->allocated.at(p.forward).largest_bytes, 99u);
 }
 
+TEST(GraphLives, TellWhatWasTrainedAndWhenItsPassesStopped) {
+  ReplayedProgram p;
+  const uint32_t other = p.tables.stacks.push(p.backward, p.tables.stacks.intern_frame({}));
+  const uint32_t name = p.tables.strings.intern("exp_avg of 0.weight");
+  p.events.marks.push_back({0, MarkKind::kRole, 0, name, 1, 64, 4});  // an optimizer's state
+  p.mark(MarkKind::kRole, 65, 3);                                     // a gradient
+  for (uint64_t pass = 1; pass <= 7; ++pass) {
+    p.alloc(pass, 1, pass == 2 || pass == 5 ? other : p.backward);
+    p.end_step();
+  }
+  MemorySource source(p.events, 4096);
+  source.mutable_tables() = p.tables;
+  const auto evidence = gather_graph_lives(source);
+  ASSERT_TRUE(evidence);
+  EXPECT_EQ(evidence->backward_passes, 7u);
+  ASSERT_EQ(evidence->optimizer_states.size(), 1u);
+  EXPECT_TRUE(evidence->optimizer_states.contains({0, name}));
+  EXPECT_EQ(evidence->allocated.at(other).last_pass, 5u);
+  EXPECT_EQ(evidence->allocated.at(other).longest_pause, 3u);
+  EXPECT_EQ(evidence->allocated.at(p.backward).last_pass, 7u);
+  EXPECT_EQ(evidence->allocated.at(p.backward).longest_pause, 2u);
+}
+
 }  // namespace
 }  // namespace gpumemprof

@@ -1,6 +1,7 @@
 #include "analysis/advice/practices.h"
 
 #include <algorithm>
+#include <functional>
 #include <set>
 #include <string_view>
 #include <tuple>
@@ -79,12 +80,38 @@ void leave_graphs_to_leaks(const DeviceAnalysis& device,
   });
 }
 
+/// Where two say that the same blocks should end with their step, the one that saves more is told. A
+/// leak that is a part of more may have a fix of its own.
+void leave_out_covered(std::vector<PracticeCandidate>* candidates) {
+  const auto ends_with_step = [](const TraceChange& change) {
+    return change.rule == TraceChange::Rule::kGoneAfterStep ||
+           change.rule == TraceChange::Rule::kMadeAnewEachStep;
+  };
+  const auto covers = [&](const TraceChange& all, const PracticeCandidate& one) {
+    const TraceChange& part = one.change;
+    if (all.device != part.device || !ends_with_step(all) || !ends_with_step(part)) return false;
+    if (one.is_of_leak && all.group_of.size() != part.group_of.size()) return false;
+    return std::ranges::all_of(
+        part.group_of, [&](const auto& of_stack) { return all.group_of.contains(of_stack.first); });
+  };
+  std::ranges::stable_sort(*candidates, std::greater(),
+                           [](const PracticeCandidate& one) { return one.advice.bytes; });
+  std::vector<PracticeCandidate> told;
+  for (PracticeCandidate& one : *candidates) {
+    const bool is_covered = std::ranges::any_of(
+        told, [&](const PracticeCandidate& more) { return covers(more.change, one); });
+    if (!is_covered) told.push_back(std::move(one));
+  }
+  *candidates = std::move(told);
+}
+
 /// What a leak keeps no other practice saves: where it has most of the peak, only how to end it is
 /// said.
 void take_suggestions(std::vector<PracticeCandidate>* candidates, AdviceReport* report) {
   std::erase_if(*candidates, [](const PracticeCandidate& one) {
     return one.advice.bytes < least_saving(one.advice);
   });
+  leave_out_covered(candidates);
   const auto is_most = [](const PracticeCandidate& one) {
     return one.is_of_leak && 2 * one.advice.bytes > one.advice.peak_bytes;
   };
@@ -116,6 +143,12 @@ const char* saving_basis_name(SavingBasis basis) {
       return "measured";
   }
   return "unknown";
+}
+
+void order_advice(std::vector<Advice>* advice) {
+  std::ranges::stable_sort(*advice, std::less(), [](const Advice& one) {
+    return std::tuple(!one.makes_fit, one.is_choice(), ~one.bytes);
+  });
 }
 
 const DeviceAnalysis* practice_device(const Analysis& analysis, const Tables& tables) {
@@ -202,14 +235,7 @@ Result<AdviceReport> advise_practices(const Analysis& analysis, const Tables& ta
   }
   add_allocator_practices(analysis, &report);
   add_unknown(analysis, &report);
-  // What makes a run fit that did not comes first, and pure waste before choices that have a cost.
-  std::ranges::stable_sort(report.advice, [](const Advice& a, const Advice& b) {
-    const auto rank = [](const Advice& one) {
-      return std::tuple(!one.makes_fit, one.basis == SavingBasis::kAtStake && !one.cost.empty(),
-                        ~one.bytes);
-    };
-    return rank(a) < rank(b);
-  });
+  order_advice(&report.advice);
   return report;
 }
 

@@ -59,6 +59,10 @@ std::optional<BatchParts> batch_parts(const ProgramEnds& ends);
 void find_operation_practices(const PracticeEvidence& evidence,
                               std::vector<PracticeCandidate>* candidates);
 
+/// What makes a run fit that did not comes first, and pure waste before choices that have a price;
+/// the most bytes first in each.
+void order_advice(std::vector<Advice>* advice);
+
 /// The first device of PyTorch's on which the categories are known: an accelerator before the CPU,
 /// the higher peak first. Null where there is none.
 const DeviceAnalysis* practice_device(const Analysis& analysis, const Tables& tables);

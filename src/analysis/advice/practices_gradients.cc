@@ -12,47 +12,54 @@
 namespace gpumemprof {
 namespace {
 
-constexpr std::string_view kStateOf = " of ";  // "exp_avg of encoder.0.weight"
-
 /// "Net.layers" of "Net.layers.0"; "" where there is nothing above.
 std::string_view parent_of(std::string_view path) {
   const size_t dot = path.rfind('.');
   return dot == path.npos ? std::string_view() : path.substr(0, dot);
 }
 
-/// Modules with parameters of which an optimizer keeps state.
-absl::flat_hash_set<std::string_view> trained(const DeviceCategories& categories,
-                                              const Tables& tables) {
-  absl::flat_hash_set<std::string_view> names;
-  for (const CategoryHolder& holder : categories.at_peak) {
-    if (holder.category != Category::kOptimizerState) continue;
-    const std::string_view name = tables.strings.get(holder.name);
-    if (const size_t at = name.find(kStateOf); at != name.npos)
-      names.insert(parent_of(name.substr(at + kStateOf.size())));
+/// What optimizers train, at any time of the run: a model may be kept after its optimizer is gone.
+struct Trained {
+  absl::flat_hash_set<std::string_view> modules, parents;
+
+  explicit Trained(const PracticeEvidence& evidence, const DeviceAnalysis& device) {
+    const Tables& tables = evidence.tables;
+    for (const CategoryHolder& holder : device.categories.at_peak)
+      if (holder.category == Category::kOptimizerState) add(tables.strings.get(holder.name));
+    for (const auto& [process, name] : evidence.graph.optimizer_states)
+      if (process == tables.devices[device.device].process) add(tables.strings.get(name));
   }
-  return names;
-}
+
+  /// No optimizer updates the module's parameters, while those of others are updated. Models that
+  /// share a place in the tree with trained parameters are partly frozen on purpose.
+  bool leaves_out(std::string_view module) const {
+    return !modules.empty() && !module.empty() && !modules.contains(module) &&
+           !parents.contains(parent_of(module));
+  }
+
+ private:
+  void add(std::string_view state) {
+    if (!state.contains(" of ")) return;  // "exp_avg of encoder.0.weight"
+    const std::string_view module = module_of_storage(state);
+    modules.insert(module), parents.insert(parent_of(module));
+  }
+};
 
 /// Gradients of parameters that no optimizer updates, while others are updated: the activations of
 /// their modules are kept for nothing, too.
 void find_unused(const PracticeEvidence& evidence, const DeviceAnalysis& device,
                  std::vector<PracticeCandidate>* out) {
   const Tables& tables = evidence.tables;
-  const auto updated = trained(device.categories, tables);
-  if (updated.empty()) return;
+  const Trained trained(evidence, device);
   PracticeCandidate candidate;
-  absl::flat_hash_set<std::string_view> parents, used;
-  for (const std::string_view module : updated) used.insert(parent_of(module));
+  absl::flat_hash_set<std::string_view> parents;
   uint64_t gradient_bytes = 0, activation_bytes = 0;
   for (const CategoryHolder& holder : device.categories.at_peak) {
     if (holder.category != Category::kGradient) continue;
     const std::string_view module = attribution_of(tables, holder.stack).module;
-    if (module.empty() || updated.contains(module)) continue;
-    const std::string_view parent = parent_of(module);
-    // Models that share a place in the tree with trained parameters are partly frozen on purpose.
-    if (used.contains(parent)) continue;
+    if (!trained.leaves_out(module)) continue;
     gradient_bytes += holder.bytes;
-    parents.insert(parent);
+    parents.insert(parent_of(module));
     candidate.change.group_of[holder.stack] = 0;
     if (candidate.advice.stack == 0) candidate.advice.stack = leak_line(tables, holder.stack);
   }
@@ -82,13 +89,15 @@ void find_unused(const PracticeEvidence& evidence, const DeviceAnalysis& device,
 }
 
 /// Gradients that live from one step into the next. Where they are added up over several passes
-/// they do not: those are of the step that is not over yet.
+/// they do not: those are of the step that is not over yet. An optimizer's zero_grad() drops its own.
 void find_kept(const PracticeEvidence& evidence, const DeviceAnalysis& device,
                std::vector<PracticeCandidate>* out) {
+  const Trained trained(evidence, device);
   PracticeCandidate candidate;
   uint64_t bytes = 0;
   for (const CategoryHolder& holder : device.categories.at_peak) {
     if (holder.category != Category::kGradient) continue;
+    if (trained.leaves_out(attribution_of(evidence.tables, holder.stack).module)) continue;
     bytes += holder.bytes;
     candidate.change.group_of[holder.stack] = 0;
     if (candidate.advice.stack == 0)

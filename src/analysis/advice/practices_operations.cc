@@ -127,13 +127,43 @@ void find_operation(const Operation& operation, const PracticeEvidence& evidence
   out->push_back(std::move(candidate));
 }
 
-/// Adam's two moments are twice the parameters.
+/// Modules with state whose backward passes stopped while those of others went on: their optimizer is
+/// kept, and steps no more.
+std::set<std::string_view> trained_before(const PracticeEvidence& evidence,
+                                          const DeviceAnalysis& device) {
+  constexpr uint64_t kFewPasses = 8;
+  std::map<std::string_view, StackSizes> passes;
+  for (const CategoryHolder& holder : device.categories.at_peak) {
+    if (holder.category == Category::kOptimizerState)
+      passes[module_of_storage(evidence.tables.strings.get(holder.name))];
+  }
+  uint64_t newest = 0;
+  for (const auto& [stack, made] : evidence.graph.allocated) {
+    const Attribution work = attribution_of(evidence.tables, stack);
+    const auto of = passes.find(work.module);
+    if (work.phase != WorkPhase::kBackward || of == passes.end()) continue;
+    of->second.last_pass = std::max(of->second.last_pass, made.last_pass);
+    of->second.longest_pause = std::max(of->second.longest_pause, made.longest_pause);
+    newest = std::max(newest, made.last_pass);
+  }
+  std::set<std::string_view> out;
+  for (const auto& [module, made] : passes) {
+    // Models that take turns, as in a GAN, pause too. Where no pass is known, none has stopped.
+    const uint64_t pause = std::max(kFewPasses, 2 * made.longest_pause);
+    if (made.last_pass != 0 && newest - made.last_pass > pause) out.insert(module);
+  }
+  return out;
+}
+
+/// Adam's two moments are twice the parameters. Less of it is needed by an optimizer that steps.
 void find_state(const PracticeEvidence& evidence, const DeviceAnalysis& device,
                 std::vector<PracticeCandidate>* out) {
+  const std::set<std::string_view> before = trained_before(evidence, device);
   PracticeCandidate candidate;
   uint64_t most = 0;
   for (const CategoryHolder& holder : device.categories.at_peak) {
     if (holder.category != Category::kOptimizerState) continue;
+    if (before.contains(module_of_storage(evidence.tables.strings.get(holder.name)))) continue;
     candidate.held_bytes += holder.bytes;
     if (holder.bytes > most)
       most = holder.bytes, candidate.advice.stack = leak_line(evidence.tables, holder.stack);

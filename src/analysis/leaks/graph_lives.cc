@@ -54,6 +54,10 @@ class GraphLivesGatherer {
     enter(batch.thread[i], work.phase);
     StackSizes& sizes = evidence.allocated[batch.stack[i]];
     ++sizes.count;
+    const uint64_t pass = evidence.backward_passes + 1;
+    if (sizes.last_pass != 0)
+      sizes.longest_pause = std::max(sizes.longest_pause, pass - sizes.last_pass);
+    sizes.last_pass = pass;
     sizes.largest_bytes = std::max(sizes.largest_bytes, batch.size_bytes[i]);
     if (sizes.by_size.size() < StackSizes::kMostSizes ||
         sizes.by_size.contains(batch.size_bytes[i]))
@@ -90,6 +94,9 @@ class GraphLivesGatherer {
       return;
     }
     if (mark.kind != MarkKind::kSaved && mark.kind != MarkKind::kRole) return;
+    if (mark.kind == MarkKind::kRole && mark.thread < tables_.threads.size() &&
+        mark.value == static_cast<uint64_t>(StorageRole::kOptimizerState))
+      evidence.optimizer_states.insert({tables_.threads[mark.thread].process, mark.text});
     for (uint16_t device = 0; device < tables_.devices.size(); ++device) {
       const auto found = blocks_.find(key_of(device, mark.address));
       if (found == blocks_.end()) continue;

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
 
 #include <cstdint>
 #include <map>
+#include <utility>
 
 #include "base/error.h"
 #include "trace/event_source.h"
@@ -25,6 +27,9 @@ struct StackSizes {
   uint64_t count = 0, largest_bytes = 0;
   std::map<uint64_t, uint64_t> by_size;  ///< of the first kMostSizes that are not equal
   static constexpr size_t kMostSizes = 16;
+  /// Number of the backward pass in or after which it last allocated, from 1, and the most that lay
+  /// between two of its allocations.
+  uint64_t last_pass = 0, longest_pause = 0;
 };
 
 struct GraphEvidence {
@@ -32,6 +37,8 @@ struct GraphEvidence {
   absl::flat_hash_map<uint32_t, GraphLives> by_stack;
   uint64_t backward_passes = 0;
   absl::flat_hash_map<uint32_t, StackSizes> allocated;  ///< by stack
+  /// Process and name of what was told to be an optimizer's state, at any time.
+  absl::flat_hash_set<std::pair<uint32_t, uint32_t>> optimizer_states;
 };
 
 /// Reads `source` to its end. Memory O(live blocks + stacks).

@@ -1,5 +1,7 @@
-// What to change, the most bytes first, with how each saving is known.
+// What to change, waste before choices that have a price, with how each saving is known.
 #include <fmt/format.h>
+
+#include <utility>
 
 #include "base/size.h"
 #include "report/describe/evidence.h"
@@ -47,7 +49,13 @@ Section advice_section(const AdviceReport& report) {
   if (!report.not_looked_because.empty())
     out.add(Sentence{"Not computed: " + report.not_looked_because + "."});
   List list{.label_width = 9};
+  bool was_choice = false;
   for (const Advice& one : report.advice) {
+    if (one.is_choice() && !was_choice && !list.items.empty()) {
+      out.add(std::exchange(list, {.label_width = 9}));
+      out.add(Sentence{kChoicesFollow});
+    }
+    was_choice |= one.is_choice();
     Item item{.label = format_bytes(one.bytes),
               .text = title_beside_bytes(one),
               .details = {{capitalized(one.fix)}, {saving_words(one), Tone::kDim}},

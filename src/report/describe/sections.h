@@ -45,6 +45,9 @@ Section findings_section(const Subject& subject);
 /// That of a finding.
 Tone tone_of(Severity severity);
 Section advice_section(const AdviceReport& report);
+/// Said before the first choice that follows what is wasted.
+inline constexpr const char* kChoicesFollow =
+    "Choices that have a price; they save at most these bytes:";
 /// The basis of a saving, one sentence without a full stop.
 std::string saving_words(const Advice& one);
 /// The title, to stand beside the bytes of the saving: those are not said again.

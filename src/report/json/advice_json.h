@@ -10,7 +10,7 @@
 
 namespace gpumemprof {
 
-/// "gpumemprof.advice/1": what to change, largest saving first, then what is unknown.
+/// "gpumemprof.advice/1": what to change, as order_advice(), then what is unknown.
 nlohmann::ordered_json advice_root(const AdviceReport& report, const Tables& tables);
 /// The same as text; `cost` in a member of its own, may be null.
 std::string advice_json(const AdviceReport& report, const Tables& tables,

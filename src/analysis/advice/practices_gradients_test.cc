@@ -1,0 +1,143 @@
+// Which gradients are whose: those of parameters that no optimizer updates, and the others.
+#include <gtest/gtest.h>
+
+#include "analysis/advice/practices.h"
+#include "trace/label_frames.h"
+#include "trace/memory_source.h"
+
+namespace gpumemprof {
+namespace {
+
+constexpr uint64_t kMiB = 1 << 20;
+
+/// A run of one device, with what it held at its peak, by line, module and category.
+struct HeldAtPeak {
+  HeldAtPeak() {
+    tables.processes.resize(2);
+    tables.threads = {{0, 11, "t"}, {1, 12, "u"}};
+    tables.devices.resize(1);
+    analysis.devices.resize(1);
+    analysis.devices[0].categories.is_known = true;
+  }
+  uint32_t stack(uint32_t line, const char* module, const char* node = "") {
+    uint32_t out = push(0, "/me/train.py", "fit", line);
+    out = push(out, kModuleFile, module, 0);
+    return *node ? push(out, kBackwardFile, node, 0) : out;
+  }
+  void hold(Category category, uint32_t stack, uint64_t bytes, const char* name = "") {
+    analysis.devices[0].figures.peak_bytes += bytes;
+    analysis.devices[0].categories.at_peak.push_back({.stack = stack,
+                                                      .category = category,
+                                                      .name = tables.strings.intern(name),
+                                                      .bytes = bytes,
+                                                      .count = 1});
+  }
+  uint32_t gradient(const char* module) { return stack(9, module, "AddmmBackward0"); }
+  std::vector<PracticeCandidate> candidates(decltype(find_gradient_practices) find) const {
+    std::vector<PracticeCandidate> out;
+    find({analysis, tables, graph}, &out);
+    return out;
+  }
+
+  Analysis analysis;
+  Tables tables;
+  GraphEvidence graph;
+
+ private:
+  uint32_t push(uint32_t parent, std::string_view file, std::string_view text, uint32_t line) {
+    const Frame frame{tables.strings.intern(file), tables.strings.intern(text), line};
+    return tables.stacks.push(parent, tables.stacks.intern_frame(frame));
+  }
+};
+
+std::vector<std::pair<std::string, uint64_t>> kinds_and_first_bytes(
+    const std::vector<PracticeCandidate>& candidates) {
+  std::vector<std::pair<std::string, uint64_t>> out;
+  for (const PracticeCandidate& one : candidates)
+    out.emplace_back(one.advice.kind, one.advice.evidence.front().second);
+  return out;
+}
+
+using Told = std::vector<std::pair<std::string, uint64_t>>;
+
+TEST(GradientPractices, WhatNoOptimizerUpdatesIsNotKeptByOne) {
+  HeldAtPeak run;
+  run.hold(Category::kGradient, run.gradient("1"), 1000);
+  run.hold(Category::kGradient, run.gradient("Student.1"), 40);
+  run.hold(Category::kOptimizerState, run.stack(10, ""), 80, "exp_avg of Student.1.weight");
+  const auto found = run.candidates(find_gradient_practices);
+  EXPECT_EQ(kinds_and_first_bytes(found),
+            (Told{{"gradients_unused", 1000}, {"gradients_kept", 40}}));
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_FALSE(found[1].change.group_of.contains(run.gradient("1"))) << "nor simulated as kept";
+  EXPECT_TRUE(found[1].change.group_of.contains(run.gradient("Student.1")));
+}
+
+TEST(GradientPractices, AModelWhoseOptimizerIsGoneWasTrained) {
+  HeldAtPeak run;
+  run.hold(Category::kGradient, run.gradient("Net#1.0"), 1000);
+  run.hold(Category::kGradient, run.gradient("Net#2.0"), 40);
+  run.hold(Category::kOptimizerState, run.stack(10, ""), 80, "exp_avg of Net#2.0.weight");
+  const uint32_t name = run.tables.strings.intern("exp_avg of Net#1.0.weight");
+  run.graph.optimizer_states = {{1, name}};
+  EXPECT_EQ(kinds_and_first_bytes(run.candidates(find_gradient_practices)).front(),
+            (Told::value_type{"gradients_unused", 1000}))
+      << "another process trained it";
+  run.graph.optimizer_states = {{0, name}};
+  EXPECT_EQ(kinds_and_first_bytes(run.candidates(find_gradient_practices)),
+            (Told{{"gradients_kept", 1040}}));
+}
+
+/// Passes: of the first model 1 to 20, of the second 21 to 40.
+TEST(OperationPractices, TheStateOfAnOptimizerThatStepsNoMoreIsNotItsChoice) {
+  HeldAtPeak run;
+  for (const char* name : {"exp_avg of Net#1.0.weight", "exp_avg of Net#2.0.weight"})
+    run.hold(Category::kOptimizerState, run.stack(10, ""), 800, name);
+  const uint32_t first_stack = run.gradient("Net#1.0");
+  run.graph.allocated[run.gradient("Net#2.0")] = {.last_pass = 40, .longest_pause = 1};
+  StackSizes& first = run.graph.allocated[first_stack];
+  const auto held = [&] { return kinds_and_first_bytes(run.candidates(find_operation_practices)); };
+  first = {.last_pass = 20, .longest_pause = 1};
+  EXPECT_EQ(held(), (Told{{"optimizer_state", 800}}));
+  first = {.last_pass = 20, .longest_pause = 10};
+  EXPECT_EQ(held(), (Told{{"optimizer_state", 1600}})) << "it takes turns, 20 passes are two";
+  first = {};
+  EXPECT_EQ(held(), (Told{{"optimizer_state", 1600}})) << "no pass of it is known";
+}
+
+/// Of 4 MiB at the peak, in the third step: weights, two gradients of the steps before, and what
+/// the step makes. A leak of the gradients' line is about the same two blocks.
+TEST(Practices, TheSameBlocksAreOfferedOnce) {
+  HeldAtPeak run;
+  const uint32_t weights = run.stack(2, "net.0"), made = run.stack(7, "net.1");
+  const uint32_t gradients[] = {run.gradient("net.0"), run.gradient("Net#2.0")};
+  run.hold(Category::kParameter, weights, kMiB);
+  run.hold(Category::kActivation, made, kMiB);
+  for (const uint32_t stack : gradients) run.hold(Category::kGradient, stack, kMiB);
+  EventBatch events;
+  uint64_t at = 0;
+  const auto allocate = [&](uint32_t stack) {
+    append(&events, {.time_ns = ++at, .address = at, .size_bytes = kMiB, .stack = stack});
+  };
+  const auto end_step = [&] {
+    events.marks.push_back({static_cast<uint32_t>(events.size()), MarkKind::kStep, 0, 0, ++at});
+  };
+  allocate(weights);
+  for (const uint32_t stack : gradients) allocate(stack), end_step();
+  allocate(made);
+  const SourceOpener open = [&]() -> Result<std::unique_ptr<EventSource>> {
+    auto source = std::make_unique<MemorySource>(events);
+    source->mutable_tables() = run.tables;
+    return source;
+  };
+  run.analysis.findings.push_back(
+      {.kind = "leak", .name = "hook_stores", .title = "a hook", .stack = gradients[0]});
+  const auto report = advise_practices(run.analysis, run.tables, open);
+  ASSERT_TRUE(report);
+  ASSERT_EQ(report->advice.size(), 1u);
+  EXPECT_EQ(report->advice[0].kind, "gradients_kept");
+  EXPECT_EQ(report->advice[0].bytes, 2 * kMiB);
+}
+
+}  // namespace
+}  // namespace gpumemprof
