@@ -305,11 +305,12 @@ static MemoryRank rank_of(const Device& memory) {
   return memory.name == "malloc" ? kMalloc : kMaps;
 }
 
-const DeviceAnalysis* main_device(const Analysis& analysis, const Tables& tables) {
+const DeviceAnalysis* main_device(const Analysis& analysis, const Tables& tables,
+                                  const std::function<bool(const DeviceAnalysis&)>& is_asked) {
   const DeviceAnalysis* best = nullptr;
   int best_rank = kMaps;
   const auto consider = [&](const DeviceAnalysis& device) {
-    if (device.figures.peak_bytes == 0) return;
+    if (device.figures.peak_bytes == 0 || (is_asked && !is_asked(device))) return;
     const bool is_known = device.device < tables.devices.size();
     // The regions that a pool is made of hold its blocks, which are what was asked for.
     if (is_known && tables.devices[device.device].layer == Layer::kDriver) return;

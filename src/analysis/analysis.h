@@ -207,8 +207,9 @@ bool is_exact(const Analysis& analysis, const DeviceAnalysis& device);
 
 /// The device whose peak is the answer: the highest accelerator where one was used, else the
 /// highest of the rest, a sum in place of its parts. Null where nothing was allocated. Points into
-/// `analysis`.
-const DeviceAnalysis* main_device(const Analysis& analysis, const Tables& tables);
+/// `analysis`. `is_asked`: of these devices alone; empty: of all.
+const DeviceAnalysis* main_device(const Analysis& analysis, const Tables& tables,
+                                  const std::function<bool(const DeviceAnalysis&)>& is_asked = {});
 
 /// "cuda:0"; of a sum "tensorflow:cpu + mklcpu". What reports call it.
 std::string memory_name(const DeviceAnalysis& device, const Tables& tables);

@@ -40,6 +40,7 @@ struct Run {
   Analyzed analyzed;
   std::unique_ptr<PageFile> page;  // in its place, where a page is wanted
   const DeviceAnalysis* device = nullptr;
+  bool is_by_role = false;  // as in DiffSide
   const WholeRun* whole = nullptr;  // the page's
   const Analysis& analysis() const { return whole ? whole->analysis() : analyzed.analysis; }
   const Tables& tables() const { return whole ? whole->tables() : analyzed.tables(); }
@@ -112,9 +113,25 @@ Status read_run(const std::string& path, const std::vector<uint64_t>& steps,
   return {};
 }
 
+/// A program beside another's worker has no line in common with it: the higher peak stays, and the
+/// other run's process is one with the same role.
+void match_roles(Run* first, Run* second) {
+  if (first->device == nullptr || second->device == nullptr) return;
+  const bool is_worker = is_of_worker(*first->device, first->tables());
+  if (is_worker == is_of_worker(*second->device, second->tables())) return;
+  const bool is_first = first->device->figures.peak_bytes > second->device->figures.peak_bytes;
+  for (Run* const run : {is_first ? second : first, is_first ? first : second}) {
+    const bool role = (run == second) == is_worker;
+    const auto* matching = main_device_of_role(run->analysis(), run->tables(), role);
+    if (matching == nullptr) continue;
+    run->device = matching, run->is_by_role = true;
+    return;
+  }
+}
+
 /// The run, or the end of one of its steps. Stays valid as long as `run`.
 Result<DiffSide> side_of(Run* run, const std::vector<uint64_t>& steps, size_t request) {
-  DiffSide side{&run->analysis(), &run->tables(), run->device, {}};
+  DiffSide side{&run->analysis(), &run->tables(), run->device, {}, run->is_by_role};
   if (steps.empty()) return side;
   run->at_steps.reserve(steps.size());
   if (run->device == nullptr) return fail(ErrorCode::kUsage, "nothing was allocated");
@@ -198,10 +215,11 @@ int diff(const DiffArguments& arguments) {
   if (auto done = read(arguments.a, of_a, 0, &first); !done) {
     return report_error(arguments.a, done.error());
   }
-  const auto a = side_of(&first, of_a, 0);
-  if (!a) return report_error(arguments.a, a.error());
   if (auto done = second_read.get(); !done) return report_error(arguments.b, done.error());
   progress.reset();
+  if (!is_one && arguments.device.empty()) match_roles(&first, &second);
+  const auto a = side_of(&first, of_a, 0);
+  if (!a) return report_error(arguments.a, a.error());
   const auto b = is_one ? side_of(&first, of_a, 1) : side_of(&second, of_b, 0);
   if (!b) return report_error(is_one ? arguments.a : arguments.b, b.error());
   if (is_page(arguments))
@@ -230,7 +248,7 @@ void add_diff_command(CLI::App& app, CommandContext& context) {
       ->type_name("A B");
   command
       ->add_option("--device", arguments->device,
-                   "cpu, cuda:1, …; PID/cuda:1 for one process (default: each run's main device)")
+                   "cpu, cuda:1, …; PID/cuda:1 for one process (default: each run's main device, of processes with one role)")
       ->type_name("NAME");
   command
       ->add_option("--format", arguments->format,

@@ -140,7 +140,8 @@ BESIDE = """
 import subprocess, sys, torch
 kept = torch.empty(8 << 20, dtype=torch.uint8)
 if len(sys.argv) > 1:
-    subprocess.run([sys.executable, "-c", "import torch; kept = torch.empty(3 << 20, dtype=torch.uint8)"], check=True)
+    child = f"import torch; kept = torch.empty({sys.argv[1]} << 20, dtype=torch.uint8)"
+    subprocess.run([sys.executable, "-c", child], check=True)
 """
 
 
@@ -154,11 +155,20 @@ def test_a_run_that_failed_is_told_before_its_figures(tmp_path):
 
 def test_memories_that_are_not_compared_are_named_where_they_differ(tmp_path):
     a = harness.record(tmp_path / "a", [harness.PYTHON, "-c", BESIDE], ["-q"]).ok().folder
-    b = harness.record(tmp_path / "b", [harness.PYTHON, "-c", BESIDE, "child"], ["-q"]).ok().folder
+    b = harness.record(tmp_path / "b", [harness.PYTHON, "-c", BESIDE, "3"], ["-q"]).ok().folder
     told = harness.execute([harness.COMMAND, "diff", a, b]).ok().stdout.decode()
     assert told.startswith("A and B have the same peak: 8.00 MiB on cpu\nAfter the last allocation ")
     assert "Note: Not compared: cpu of other processes, nothing (A) and 3.00 MiB (B).\n" in told
     assert "Not compared" not in harness.execute([harness.COMMAND, "diff", a, a]).ok().stdout.decode()
+
+
+def test_a_worker_is_compared_with_a_worker(tmp_path):
+    runs = [harness.record(tmp_path / size, [harness.PYTHON, "-c", BESIDE, size], ["-q"]).ok().folder for size in ("3", "20")]
+    for pair, change in ((runs, "17.0 MiB (566.7 %) higher: 3.00 MiB -> 20.0 MiB"), (runs[::-1], "17.0 MiB (85.0 %) lower: 20.0 MiB -> 3.00 MiB")):
+        told = harness.execute([harness.COMMAND, "diff", *pair]).ok().stdout.decode()
+        assert told.startswith(f"B's peak is {change} on cpu of a worker process\n")
+        assert "highest peak, 8.00 MiB on cpu, " in told and "it is that of the program's own process" in told
+        assert "Note: Not compared: cpu of other processes" not in told, "8.00 MiB in both"
 
 
 def test_a_leak_that_the_exit_frees_is_there_at_the_end(tmp_path):

@@ -33,6 +33,8 @@ struct DiffSide {
   const DeviceAnalysis* device = nullptr;
   /// Then `device` is at_moment() of it: its peak and its end are both what was live.
   std::optional<DiffMoment> moment;
+  /// `device` is not the run's main one, but the highest of the role that the other run's has.
+  bool is_by_role = false;
 };
 
 /// `device` as if all that is known of it were what was live at `moment`: peak, end and their

@@ -1,5 +1,6 @@
 #include "analysis/compare/pick_device.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
 
@@ -49,6 +50,23 @@ Result<const DeviceAnalysis*> pick_device(const Analysis& analysis, const Tables
   const std::string names = names_there_are(analysis, tables);
   return fail(ErrorCode::kUsage, "no device '" + std::string(name) + "'" +
                                      (names.empty() ? ": nothing was allocated" : ", only " + names));
+}
+
+bool is_of_worker(const DeviceAnalysis& device, const Tables& tables) {
+  if (device.device >= tables.devices.size()) return false;
+  const uint32_t process = tables.devices[device.device].process;
+  if (process >= tables.processes.size()) return false;
+  const Process& own = tables.processes[process];
+  return std::ranges::any_of(tables.processes, [&](const Process& other) {
+    return other.pid == own.parent_pid && other.host == own.host;
+  });
+}
+
+const DeviceAnalysis* main_device_of_role(const Analysis& analysis, const Tables& tables,
+                                          bool is_worker) {
+  return main_device(analysis, tables, [&](const DeviceAnalysis& device) {
+    return is_of_worker(device, tables) == is_worker;
+  });
 }
 
 }  // namespace gpumemprof

@@ -14,4 +14,12 @@ namespace gpumemprof {
 Result<const DeviceAnalysis*> pick_device(const Analysis& analysis, const Tables& tables,
                                           std::string_view name);
 
+/// Whether another process of the recording started its process, as a DataLoader's workers are.
+bool is_of_worker(const DeviceAnalysis& device, const Tables& tables);
+
+/// The main device of another run whose process has the same role, the program's own or a worker's;
+/// null where none has.
+const DeviceAnalysis* main_device_of_role(const Analysis& analysis, const Tables& tables,
+                                          bool is_worker);
+
 }  // namespace gpumemprof

@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "analysis/compare/pick_device.h"
 #include "base/size.h"
 #include "report/describe/facts.h"
 #include "report/diff_report.h"
@@ -15,12 +16,20 @@ const Device& memory_of(const DiffSide& side) {
   return device_at(*side.tables, side.device == nullptr ? SIZE_MAX : side.device->device);
 }
 
+const char* role_text(bool is_worker) {
+  return is_worker ? "a worker process" : "the program's own process";
+}
+
 std::string device_text(const Diff& diff) {
   const auto name = [](const DiffSide& side) {
     return side.device == nullptr ? std::string("nothing")
                                   : memory_name(*side.device, *side.tables);
   };
-  const std::string a = name(diff.a), b = name(diff.b);
+  std::string a = name(diff.a), b = name(diff.b);
+  if (diff.a.is_by_role || diff.b.is_by_role) {
+    const std::string role = role_text(is_of_worker(*diff.a.device, *diff.a.tables));
+    a += " of " + role, b += " of " + role;
+  }
   return a == b ? a : fmt::format("{} (A) and {} (B)", a, b);
 }
 
@@ -89,6 +98,22 @@ void add_not_compared(const Diff& diff, std::vector<std::string>* out) {
     out->push_back(fmt::format("Not compared: {}, {} (A) and {} (B).", name,
                                of_a.processes == 0 ? "nothing" : of_a.text(),
                                of_b.processes == 0 ? "nothing" : of_b.text()));
+  }
+}
+
+/// "A's highest peak, 11.0 MiB on cpu, process 7 (t.py), was not compared: it is that of …"
+void add_other_role(const Diff& diff, std::vector<std::string>* out) {
+  for (const DiffSide* side : {&diff.a, &diff.b}) {
+    const DeviceAnalysis* main =
+        side->is_by_role ? main_device(*side->analysis, *side->tables) : nullptr;
+    if (main == nullptr) continue;
+    const Device& memory = device_at(*side->tables, main->device);
+    const bool is_worker = is_of_worker(*main, *side->tables);
+    out->push_back(fmt::format(
+        "{}'s highest peak, {} on {}, {}, was not compared: it is that of {}, {}'s that of {}.",
+        side == &diff.a ? "A" : "B", format_bytes(main->figures.peak_bytes),
+        memory_name(*main, *side->tables), process_label(process_at(*side->tables, memory.process)),
+        role_text(is_worker), side == &diff.a ? "B" : "A", role_text(!is_worker)));
   }
 }
 
@@ -188,6 +213,7 @@ std::vector<std::string> diff_caveats(const Diff& diff) {
       out.push_back("The devices are of different kinds.");
     }
   }
+  add_other_role(diff, &out);
   add_not_compared(diff, &out);
   for (const DiffSide* side : {&diff.a, &diff.b}) {
     if (side == &diff.b && diff.b.analysis == diff.a.analysis) break;  // one run, two moments
