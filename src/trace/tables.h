@@ -152,6 +152,9 @@ inline constexpr int8_t kJaxCpu = 72, kJaxDevice = 73;
 /// Large blocks of malloc's and maps, where `run --host` recorded them; `name` says which.
 inline constexpr int8_t kHostBlocks = 80;
 inline bool is_host_blocks(const Device& device) { return device.type == kHostBlocks; }
+inline bool is_host_map(const Device& device) {
+  return is_host_blocks(device) && device.name.ends_with(" maps");
+}
 /// Not a memory but a note: malloc is another library's, which is what follows.
 inline constexpr std::string_view kUnseenMalloc = "malloc not recorded: ",
                                   kUnseenMallocAndMaps = "malloc and mmap not recorded: ";

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "analysis/host/host_memories.h"
 #include "analysis/replay/snapshot_device.h"
 #include "base/duration.h"
 #include "base/size.h"
@@ -51,6 +52,28 @@ std::string held_bound_sentence(const DeviceAnalysis& device) {
                      to, device.threads);
 }
 
+/// By the last sample until then; absent where there is none of the process.
+std::optional<uint64_t> resident_bytes_at(const Analysis& analysis, const Process& process,
+                                          uint64_t time_ns) {
+  std::optional<uint64_t> bytes;
+  if (!analysis.host) return bytes;
+  for (const HostRun& run : analysis.host->runs) {
+    for (const HostProcess& one : run.processes) {
+      if (run.host != process.host || one.pid != process.pid) continue;
+      for (const HostProcess::Level& level : one.levels)
+        if (level.time_ns <= time_ns) bytes = level.resident;
+    }
+  }
+  return bytes;
+}
+
+/// Most of a map may never be touched: its size alone is taken for memory that was used.
+std::string resident_words(const Analysis& analysis, const Process& process, uint64_t time_ns) {
+  const auto bytes = resident_bytes_at(analysis, process, time_ns);
+  return bytes ? fmt::format(" ({} resident in the whole process)", format_bytes(*bytes))
+               : " (how much of it is resident is unknown)";
+}
+
 }  // namespace
 
 std::string peak_sentence(const Analysis& analysis, const Tables& tables,
@@ -59,8 +82,8 @@ std::string peak_sentence(const Analysis& analysis, const Tables& tables,
   if (device.snapshot) return snapshot_peak_sentence(analysis, tables, device);
   const bool moment = is_moment(device);
   std::string text =
-      fmt::format("{} {} on {}", moment ? "Live" : "Peak", format_bytes(device.figures.peak_bytes),
-                  memory_name(device, tables));
+      fmt::format("{} {}{} on {}", moment ? "Live" : "Peak", format_bytes(device.figures.peak_bytes),
+                  is_host_map(memory) ? " mapped" : "", memory_name(device, tables));
   if (moment) {
     text += ", at the one moment that the file covers";
   } else if (is_peak_before_events(analysis, device)) {
@@ -71,6 +94,9 @@ std::string peak_sentence(const Analysis& analysis, const Tables& tables,
     text += fmt::format(" (event {} of {})", format_count(device.figures.peak_event + 1),
                         format_count(analysis.events));
   }
+  if (is_host_map(memory))
+    text += resident_words(analysis, process_at(tables, memory.process),
+                           device.figures.peak_time_ns);
   const bool has_others = std::ranges::any_of(analysis.devices, [&](const DeviceAnalysis& other) {
     return other.figures.peak_bytes != 0 &&
            device_at(tables, other.device).process != memory.process;

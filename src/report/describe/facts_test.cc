@@ -1,0 +1,41 @@
+#include "report/describe/facts.h"
+
+#include <gtest/gtest.h>
+
+#include "analysis/host/host_memories.h"
+
+namespace gpumemprof {
+namespace {
+
+TEST(PeakSentence, OfMapsSaysThatTheyAreMappedAndWhatIsResident) {
+  Tables tables;
+  tables.processes = {{.pid = 7, .host = "one"}};
+  tables.devices = {{.type = kHostBlocks, .index = 1, .layer = Layer::kHost, .name = "anonymous maps"},
+                    {.type = kHostBlocks, .index = 0, .layer = Layer::kHost, .name = "malloc"}};
+  Analysis analysis;
+  analysis.source.can.times = true;
+  DeviceAnalysis maps{.device = 0}, blocks{.device = 1};
+  for (DeviceAnalysis* device : {&maps, &blocks}) {
+    device->figures.peak_bytes = 3 << 20, device->figures.peak_time_ns = 3'000'000'000;
+    device->figures.actions[static_cast<size_t>(Action::kAlloc)] = 1;
+    device->figures.actions[static_cast<size_t>(Action::kFreeCompleted)] = 1;
+  }
+  EXPECT_EQ(peak_sentence(analysis, tables, blocks), "Peak 3.00 MiB on host malloc, 3.000 s after the start");
+  EXPECT_EQ(peak_sentence(analysis, tables, maps),
+            "Peak 3.00 MiB mapped on host anonymous maps, 3.000 s after the start (how much of it is "
+            "resident is unknown)");
+  HostRun run;
+  run.host = "one";
+  run.processes.resize(2);
+  run.processes[0].pid = 8;
+  run.processes[0].levels = {{1, 9 << 20}};
+  run.processes[1].pid = 7;
+  run.processes[1].levels = {{1, 1 << 20}, {2'000'000'000, 2 << 20}, {4'000'000'000, 5 << 20}};
+  analysis.host = std::make_shared<HostMemories>(HostMemories{.runs = {run}, .left_out = {}});
+  EXPECT_EQ(peak_sentence(analysis, tables, maps),
+            "Peak 3.00 MiB mapped on host anonymous maps, 3.000 s after the start (2.00 MiB resident "
+            "in the whole process)");
+}
+
+}  // namespace
+}  // namespace gpumemprof
