@@ -2,6 +2,12 @@
 
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 
+/** As C's printf rounds: of two that are as near the even one, where toFixed gives the larger. */
+function fixed(value: number, digits: number): string {
+  const scaled = value * 10 ** digits, floor = Math.floor(scaled);
+  const is_half = scaled - floor === 0.5;
+  return ((is_half ? floor + (floor % 2) : Math.round(scaled)) / 10 ** digits).toFixed(digits);
+}
 /** "12 B", "1.50 MiB"; null is unknown. */
 export function bytes(value: number | null | undefined): string {
   if (value === null || value === undefined || Number.isNaN(value)) return "unknown";
@@ -11,7 +17,7 @@ export function bytes(value: number | null | undefined): string {
     size /= 1024;
     ++unit;
   }
-  const text = unit === 0 ? String(Math.round(size)) : size.toFixed(size < 9.995 ? 2 : size < 99.95 ? 1 : 0);
+  const text = unit === 0 ? String(Math.round(size)) : fixed(size, size < 9.995 ? 2 : size < 99.95 ? 1 : 0);
   return `${value < 0 ? "-" : ""}${text} ${UNITS[unit]}`;
 }
 /** A difference: "+1.50 MiB". */

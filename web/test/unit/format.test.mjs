@@ -7,6 +7,8 @@ const { bytes, signed, share, unbroken, time, plain, frame, address, csv, from_h
 test("sizes read as the command's", () => {
   // What src/base/size_test.cc and format_bytes() give.
   assert.deepEqual([0, 1023, 1024, 1536, 10 * 1024, 1023.4 * 1024, 1024 ** 2, 12426629128].map(bytes), ["0 B", "1023 B", "1.00 KiB", "1.50 KiB", "10.0 KiB", "1023 KiB", "1.00 MiB", "11.6 GiB"]);
+  // Of two that are as near the even one, as printf does.
+  assert.deepEqual([8.125, 8.375, 16.25, 16.75].map((size) => bytes(size * 1024 ** 2)), ["8.12 MiB", "8.38 MiB", "16.2 MiB", "16.8 MiB"]);
   assert.equal(bytes(null), "unknown");
   assert.equal(signed(-2048), "-2.00 KiB");
   assert.equal(signed(2048), "+2.00 KiB");
