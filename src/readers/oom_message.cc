@@ -8,6 +8,7 @@ namespace gpumemprof {
 namespace {
 
 constexpr size_t kBefore = 96;    // in front of the key words: the backend, a rank
+constexpr size_t kContext = 4096;  // in front of them: a traceback's innermost lines
 constexpr size_t kWindow = 8192;  // from the key words on: the longest message has 40 processes
 constexpr size_t kHead = 96;      // enough to tell the key words however they are wrapped
 constexpr size_t kKeep = 4 * kWindow;
@@ -210,6 +211,7 @@ void OomScanner::take(OomMessage message) {
   for (OomMessage& known : log_.messages) {
     if (!same_message(known, message)) continue;
     ++known.times;
+    if (known.asked_at.file.empty()) known.asked_at = std::move(message.asked_at);
     return;
   }
   if (log_.messages.size() < kMaxOomMessages) {
@@ -277,6 +279,8 @@ void OomScanner::scan(bool is_end) {
     if (!message->rank)
       message->rank =
           rank_of_line(before.substr(line_start == std::string_view::npos ? 0 : line_start + 1));
+    const size_t context = next < kContext ? 0 : next - kContext;
+    message->asked_at = traceback_line(all.substr(context, next - context));
     take(std::move(*message));
   }
   // What begins in front of that was whole, with its context, in the buffer before.
@@ -284,7 +288,7 @@ void OomScanner::scan(bool is_end) {
   if (!log_.expandable_segments_on) {
     log_.expandable_segments_on = says_expandable_is_on(all, unseen);
   }
-  const size_t keep_from = done_ < kBefore ? 0 : done_ - kBefore;
+  const size_t keep_from = done_ < kContext ? 0 : done_ - kContext;
   if (keep_from < kWindow && !is_end) return;  // not worth a move yet
   lines_before_ += static_cast<uint64_t>(
       std::count(buffer_.begin(), buffer_.begin() + static_cast<ptrdiff_t>(keep_from), '\n'));

@@ -13,6 +13,7 @@
 #include "readers/bfc_log.h"
 #include "readers/bfc_pool.h"
 #include "readers/printed_size.h"
+#include "readers/traceback_line.h"
 
 namespace gpumemprof {
 
@@ -49,6 +50,7 @@ struct OomMessage {
   std::optional<uint64_t> rank;  ///< from a prefix such as "[rank3]:"
   uint64_t times = 1;            ///< how often it stands there, word for word
   std::optional<uint64_t> device;
+  TracebackLine asked_at;  ///< by a traceback right above it
 
   std::optional<PrintedSize> requested;
   std::optional<PrintedSize> capacity;

@@ -58,6 +58,19 @@ TEST(OomMessage, AllFiguresOfPyTorch2) {
   EXPECT_EQ(m.offset, kTwo.find("out of memory"));
 }
 
+TEST(OomMessage, ATracebackAboveItSaysWhoAsked) {
+  const std::string text = std::string(9000, 'x') + "\n  File \"/me/train.py\", line 7, in step\n" +
+                           "    model(x)\n" + std::string(kTwo);
+  for (const size_t piece : {text.size(), size_t{61}}) {
+    const OomLog log = scan(text + std::string(20000, 'y') + '\n' + std::string(kTwo), piece);
+    ASSERT_EQ(log.messages.size(), 1u);
+    EXPECT_EQ(log.messages[0].times, 2u);
+    EXPECT_EQ(log.messages[0].asked_at.file, "/me/train.py");
+    EXPECT_EQ(log.messages[0].asked_at.line, 7u);
+    EXPECT_EQ(log.messages[0].asked_at.code, "model(x)");
+  }
+}
+
 TEST(OomMessage, AllFiguresOfPyTorch1) {
   const OomMessage m = only(kOne);
   EXPECT_EQ(m.wording, OomWording::kPyTorch1);

@@ -50,6 +50,10 @@ class OomText {
     if (!message.operation.empty())
       asked += (is_of_kernel ? ": killed " : " to ") + printable(message.operation);
     line(fmt::format("  {} ({})", asked, place(message)));
+    if (const TracebackLine& at = message.asked_at; !at.file.empty()) {
+      line(printable(fmt::format("  Asked for at {}:{} {}{}{}", at.file, at.line, at.function,
+                                 at.code.empty() ? "" : ": ", at.code)));
+    }
     for (const std::string& reason : verdict.reasons) line("  " + reason);
     write_figures(message);
     if (message.pool) {

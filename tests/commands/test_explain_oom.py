@@ -63,6 +63,8 @@ def test_what_the_installed_pytorch_prints_for_the_host_is_understood():
     document = json.loads(explain(failed.stderr, "--format", "json").stdout)
     assert document["messages"][0]["backend"] == "CPU"
     assert document["messages"][0]["figures"]["requested"]["bytes"] == 2**46
+    at = document["messages"][0]["asked_at"]
+    assert (at["file"], at["line"], at["function"]) == ("<string>", 1, "<module>")
 
 
 def test_what_the_installed_numpy_prints_is_understood():
@@ -72,7 +74,9 @@ def test_what_the_installed_numpy_prints_is_understood():
     )
     assert b"Unable to allocate 2.00 PiB" in done.stderr
     said = explain(done.stderr).stdout.decode()
-    assert "The host refused memory" in said and "float64 of shape (35184372088832, 8)" in said
+    assert said.startswith("More than an ordinary host has, 2.00 PiB, was asked for at once: a shape or a size is probably wrong.\n")
+    assert "1. Check the shapes and sizes that the request is made of, at the line that asked for it.\n" in said
+    assert "Asked for at <string>:1 <module>" in said and "float64 of shape (35184372088832, 8)" in said
     assert "gpumemprof run --host -- python" in said
 
 

@@ -135,6 +135,12 @@ class PytorchExplainer {
     decide_by_room();
   }
 
+  /// No host that programs ordinarily run on has as much: a product of sizes, or a broadcast.
+  bool is_wrong_size() const {
+    constexpr uint64_t kMostOrdinary = 1ull << 40;
+    return is_of_host() && requested_ && requested_->least >= kMostOrdinary;
+  }
+
   bool is_of_host() const {
     return message_.wording == OomWording::kPyTorchCpu || message_.wording == OomWording::kNumpy;
   }
@@ -142,6 +148,10 @@ class PytorchExplainer {
   void decide_without_numbers() {
     if (is_of_host()) {
       because("The message does not say how much is used, or which limit there is.");
+      if (is_wrong_size())
+        return conclude(OomCause::kCannotTell,
+                        "More than an ordinary host has, " + message_.requested->text +
+                            ", was asked for at once: a shape or a size is probably wrong.");
       return conclude(OomCause::kCannotTell,
                       "The host refused memory: it has too little, or a limit (ulimit -v) was "
                       "reached.");
@@ -309,6 +319,9 @@ void PytorchExplainer::advise() {
       }
       break;
     case OomCause::kCannotTell:
+      if (is_wrong_size())
+        add_advice(std::string("Check the shapes and sizes that the request is made of") +
+                   (message_.asked_at.file.empty() ? "." : ", at the line that asked for it."));
       break;
   }
   add_advice(allocated_ ? "See which lines hold the " + message_.allocated->text +

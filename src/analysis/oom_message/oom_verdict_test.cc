@@ -132,6 +132,18 @@ TEST(OomVerdict, TheOneProcessThatMustBeThisOneIsNotAnother) {
   EXPECT_THAT(v.elsewhere[0], HasSubstr("must be this process"));
 }
 
+TEST(OomVerdict, OfTheHostATebibyteAtOnceIsAWrongSize) {
+  OomMessage m{.framework = "pytorch", .backend = "CPU", .wording = OomWording::kPyTorchCpu};
+  m.requested = exact_size((1ull << 40) - 1);
+  EXPECT_THAT(explain_oom(m, false).summary, HasSubstr("The host refused memory"));
+  m.requested = exact_size(1ull << 40);
+  EXPECT_THAT(explain_oom(m, false).summary, HasSubstr("a size is probably wrong"));
+  EXPECT_EQ(explain_oom(m, false).advice[0].text,
+            "Check the shapes and sizes that the request is made of.");
+  m.asked_at.file = "train.py";
+  EXPECT_THAT(explain_oom(m, false).advice[0].text, HasSubstr("at the line that asked for it"));
+}
+
 TEST(OomVerdict, WithoutNumbersNothingIsConcluded) {
   EXPECT_EQ(explain_oom({.wording = OomWording::kWithoutNumbers}, false).cause,
             OomCause::kCannotTell);

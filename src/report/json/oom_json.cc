@@ -27,6 +27,14 @@ Json verdict_json(const OomVerdict& verdict) {
           {"others_bytes", range_json(verdict.others_bytes)}};
 }
 
+Json asked_at_json(const TracebackLine& at) {
+  if (at.file.empty()) return nullptr;
+  return {{"file", at.file},
+          {"line", at.line},
+          {"function", at.function},
+          {"code", text_or_null(at.code)}};
+}
+
 Json message_json(const OomMessage& message, const OomLog& log) {
   Json figures = Json::object(), processes = Json::array(), advice = Json::array();
   for (const OomFigure& figure : oom_figures(message)) {
@@ -52,6 +60,7 @@ Json message_json(const OomMessage& message, const OomLog& log) {
           {"operation", text_or_null(message.operation)},
           {"shape", text_or_null(message.shape)},
           {"type", text_or_null(message.type)},
+          {"asked_at", asked_at_json(message.asked_at)},
           {"is_failure", !message.is_no_failure},
           {"figures", figures},
           {"processes", processes},
