@@ -90,14 +90,19 @@ async function inflate(text: string): Promise<ArrayBuffer> {
 }
 
 function summary_of(path: string, kept: Kept, query: Query): string | null {
-  const number = (name: string) => Number(kept.query.get(name)).toLocaleString("en");
+  const count = (value: unknown) => Number(value).toLocaleString("en");
+  // A range ends before the moment that it names last.
+  const range = (from: unknown, to: unknown) => `events ${count(from)} to ${count(Number(to) - 1)}`;
   if (kept.query.has("event")) {
-    return kept.query.get("event") === String(query.event) ? null : `Shown: event ${number("event")}, the nearest moment in this file.`;
+    const is_it = kept.query.get("event") === String(query.event);
+    const shown = count(kept.query.get("event"));
+    return is_it ? null : `Not in this file: event ${count(query.event)}. Shown: event ${shown}, the nearest one.`;
   }
   if (kept.query.get("from") === String(query.from) && kept.query.get("to") === String(query.to)) return null;
   // Levels of a wider range still cover the requested one, more coarsely; other answers are about the wider range.
   if (path === "levels" || path === "times") return "This file has a summary of this range.";
-  return `Shown: events ${number("from")} to ${number("to")}, the nearest range in this file.`;
+  const shown = range(kept.query.get("from"), kept.query.get("to"));
+  return `Not in this file: ${range(query.from, query.to)}. Shown: ${shown}, the nearest range.`;
 }
 
 function missing(path: string, query: Query): string {

@@ -42,12 +42,15 @@ const callees_tree = computed(() => (tree.value && focus_label.value >= 0 ? call
 const callers_tree = computed(() => (tree.value && focus_label.value >= 0 ? callers(tree.value, focus_label.value) : null));
 const none = signal(-1);
 
+const WHAT: Record<string, string> = { allocated: "allocated", left: "allocated and not freed", freed: "freed" };
 function When() {
-  const marked = range.value;
-  const shown_event = asked.value.answer?.head.from ?? moment.value;
+  // What the answer is about: in a page in a file this is the nearest that the file has.
+  const { query, answer } = asked.value;
+  const [from, to] = [answer?.head.from ?? query.from, answer?.head.to ?? query.to];
+  const shown_event = answer?.head.from ?? moment.value;
   const text =
-    what.value !== "at" && marked
-      ? `${{ allocated: "allocated", left: "allocated and not freed", freed: "freed" }[what.value] ?? ""} in events ${format.count(marked[0])} to ${format.count(marked[1])}`
+    query.what !== undefined
+      ? `${WHAT[query.what ?? ""] ?? ""} in events ${format.count(from)} to ${format.count(to - 1)}`
       : `live at event ${format.count(shown_event)}${is_peak.value && shown_event === moment.value ? ", the peak" : ""}`;
   return (
     <span class="n">
