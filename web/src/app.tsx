@@ -50,14 +50,14 @@ function Bar() {
       <span class="brand"><Logo /><h1>gpumemprof</h1></span>
       {files.value.length > 1 ? (
         <label class="field"><span>File</span>
-          <select value={String(part("file").value)} onChange={(event) => go({ file: Number(event.currentTarget.value), device: 0, from: 0, to: 0, moment: -1, range_from: -1, range_to: -1, block: -1 })}>
+          <select value={String(part("file").value)} onChange={(event) => go({ file: Number(event.currentTarget.value), device: 0 })}>
             {files.value.map((one, i) => <option key={i} value={String(i)}>{format.plain(one.name, 60)}</option>)}
           </select>
         </label>
       ) : <span class="file cut" title={format.plain(shown?.name ?? "", 1000)}>{format.plain(shown?.name ?? "", 200)}</span>}
       {devices.length > 1 ? (
         <label class="field"><span>Memory</span>
-          <select aria-label="Device" value={String(part("device").value)} onChange={(event) => go({ device: Number(event.currentTarget.value), from: 0, to: 0, moment: -1, range_from: -1, range_to: -1, block: -1 })}>
+          <select aria-label="Device" value={String(part("device").value)} onChange={(event) => go({ device: Number(event.currentTarget.value) })}>
             {devices.map((one, i) => <option key={i} value={String(i)}>{format.plain(one.label ?? one.name, 80)}: {format.bytes(one.peak?.bytes)}</option>)}
           </select>
         </label>

@@ -10,7 +10,8 @@ import { is_dark } from "./draw/palette.ts";
 import { listen_to_keys } from "./keys.tsx";
 import { failure, store } from "./state/run.ts";
 import { listen_to_drops, open_run, watch } from "./state/source.ts";
-import { from_hash, open, to_hash, view } from "./state/view.ts";
+import { from_hash, go, is_elsewhere, open, START, to_hash, view } from "./state/view.ts";
+import type { View } from "./state/view.ts";
 import { Live } from "./views/live.tsx";
 
 function find_store(): Store {
@@ -19,11 +20,17 @@ function find_store(): Store {
   return new ServerStore(new URLSearchParams(location.search).get("token") ?? "");
 }
 
+/** The view that the newest entry of the browser's history has. */
+let written = START;
+function show(value: View): void {
+  open((written = value));
+}
+
 /** Shows the device that the report is about, unless the address names another. */
 function start_at_main(opened: RunFile[], hash: string): void {
   const main = ((opened[view.peek().file] ?? opened[0]).devices ?? []).findIndex((one) => one.is_main);
-  if (opened.every((one) => !one.devices?.length && one.document) && !hash) open({ ...view.peek(), tab: "report" });
-  if (main > 0 && !/(^#?|&)device=/.test(hash)) open({ ...view.peek(), device: main });
+  if (opened.every((one) => !one.devices?.length && one.document) && !hash) show({ ...view.peek(), tab: "report" });
+  if (main > 0 && !/(^#?|&)device=/.test(hash)) show({ ...view.peek(), device: main });
 }
 
 function start_theme(): void {
@@ -48,18 +55,22 @@ function start(): void {
     render(<Live />, document.getElementById("page")!);
     return;
   }
-  open(from_hash(location.hash));
+  show(from_hash(location.hash));
   addEventListener("hashchange", () => {
-    if (location.hash.replace(/^#/, "") !== to_hash(view.peek())) open(from_hash(location.hash));
+    if (location.hash.replace(/^#/, "") !== to_hash(view.peek())) go((written = from_hash(location.hash)));
   });
   let timer = 0;
   effect(() => {
-    const hash = to_hash(view.value);
+    const now = view.value;
+    const hash = to_hash(now);
     // Browsers refuse an address that changes too often.
     clearTimeout(timer);
     timer = setTimeout(() => {
       // A frame in a notebook has no address of its own.
-      if (location.protocol !== "about:" && location.hash.replace(/^#/, "") !== hash) history.replaceState(null, "", `${location.pathname}${location.search}${hash ? `#${hash}` : ""}`);
+      if (location.protocol === "about:" || location.hash.replace(/^#/, "") === hash) return;
+      const address = `${location.pathname}${location.search}${hash ? `#${hash}` : ""}`;
+      history[is_elsewhere(written, now) ? "pushState" : "replaceState"](null, "", address);
+      written = now;
     }, 250) as unknown as number;
   });
   listen_to_keys();
@@ -68,7 +79,7 @@ function start(): void {
     const from = find_store();
     store.value = from;
     const start = location.hash || (from instanceof EmbeddedStore ? from.start : "");
-    open(from_hash(start));
+    show(from_hash(start));
     void open_run(from, (opened) => start_at_main(opened, start)).then((is_open) => {
       if (is_open && from.kind === "server") void watch(from);
     });

@@ -120,7 +120,7 @@ export async function open_dropped(transfer: DataTransfer): Promise<void> {
     store.value = fresh;
     const failed = files.value[number]?.error;
     if (failed) return void (dropped.value = null); // The remarks have it.
-    go({ file: number, device: Math.max(0, files.value[number].devices.findIndex((one) => one.is_main)), from: 0, to: 0, moment: -1, range_from: -1, range_to: -1, block: -1, filter: "", focus: "" });
+    go({ file: number, device: Math.max(0, files.value[number].devices.findIndex((one) => one.is_main)), filter: "", focus: "" });
     dropped.value = null;
   } catch (error) {
     say((error as Error).message, true);

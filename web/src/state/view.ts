@@ -78,9 +78,21 @@ const MOST_STEPS = 200;
 export const can_undo = signal(false);
 export const can_redo = signal(false);
 
+/** What is counted in events, or names a block: of another file or device it means something else. */
+const OF_ONE_DEVICE: Partial<View> = {
+  from: 0, to: 0, moment: -1, range_from: -1, range_to: -1, block: -1, at_a: -1, at_b: -1,
+};
+
+/** Whether another file, device or tab is looked at: the browser's Back returns from there. */
+export function is_elsewhere(before: View, after: View): boolean {
+  return before.file !== after.file || before.device !== after.device || before.tab !== after.tab;
+}
+
 /** Changes the view. Quick successive changes of the visible range are one undo step. */
-export function go(patch: Partial<View>): void {
+export function go(wanted: Partial<View>): void {
   const before = view.peek();
+  const is_other = (["file", "device"] as const).some((name) => (wanted[name] ?? before[name]) !== before[name]);
+  const patch = is_other ? { ...OF_ONE_DEVICE, ...wanted } : wanted;
   if (Object.entries(patch).every(([name, value]) => before[name as keyof View] === value)) return;
   const moves = Object.keys(patch).every((name) => name === "from" || name === "to");
   const now = Date.now();

@@ -104,7 +104,7 @@ export function Compare() {
       <div class="strip">
         <span class="field"><b>A</b> {is_one.value ? null : name(own.value)} <AtMoment name="at_a" steps={steps_a.value} label="A at" /></span>
         <span class="field"><b>B</b> {is_one.value ? null : name(other.value)} <AtMoment name="at_b" steps={steps_b.value} label="B at" /></span>
-        <button onClick={() => go(is_one.value ? { at_a: at_b.value, at_b: at_a.value } : { file: other.value, other: own.value, device: other_device.value, other_device: part("device").value, at_a: at_b.value, at_b: at_a.value, from: 0, to: 0, moment: -1 })}>Swap</button>
+        <button onClick={() => go(is_one.value ? { at_a: at_b.value, at_b: at_a.value } : { file: other.value, other: own.value, device: other_device.value, other_device: part("device").value, at_a: at_b.value, at_b: at_a.value })}>Swap</button>
         <Choice name="hold" label="Compared by" options={[["stack", "Stack"], ["module", "Module"], ["category", "Category"]]} />
         {answer ? <span class="n"><b>{format.signed((answer.head.total_b ?? 0) - (answer.head.total_a ?? 0))}</b> <span class="dim">from {format.bytes(answer.head.total_a)} to {format.bytes(answer.head.total_b)}</span></span> : null}
       </div>

@@ -1,4 +1,4 @@
-// All devices of the run side by side on one scale, highest peak first.
+// All devices of the run side by side, highest peak first: on one scale, but for those too small to be seen on it.
 import { computed, signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { css, colours, is_dark, nth, SurfaceBox } from "../draw/index.ts";
@@ -10,6 +10,7 @@ import { go, part } from "../state/view.ts";
 import type { Device } from "../data/types.ts";
 
 const COLUMNS = 256;
+const LEAST_SHARE = 0.05; // of the largest peak: less would be a flat line
 const MOST = 64; // of the others only the number is shown
 const curves = signal<Map<string, { begin: Uint32Array; total: Float64Array }>>(new Map());
 const order = computed(() =>
@@ -18,6 +19,11 @@ const order = computed(() =>
 
 /** What drivers and the kernel reported of the whole machine during the run. */
 const machine = computed(() => (file.value?.document?.sections ?? []).flatMap((section) => section.parts).filter((one) => one.kind === "chart"));
+
+/** Whether a card has a scale of its own. */
+export function has_own_scale(peak_bytes: number, most_bytes: number): boolean {
+  return peak_bytes > 0 && peak_bytes < LEAST_SHARE * most_bytes;
+}
 
 /** One after the other, so that the visible view's queries go first. */
 async function load(file_index: number, devices: { device: Device; index: number }[]): Promise<void> {
@@ -32,19 +38,21 @@ async function load(file_index: number, devices: { device: Device; index: number
 
 export function Devices() {
   const file_index = part("file").value;
-  const shown = order.value.slice(0, MOST);
-  useEffect(() => void load(file_index, shown), [file_index, shown.length]);
-  const most = Math.max(1, ...shown.map(({ device }) => device.peak?.bytes ?? 0));
+  const largest = order.value.slice(0, MOST);
+  useEffect(() => void load(file_index, largest), [file_index, largest.length]);
+  const most = Math.max(1, ...largest.map(({ device }) => device.peak?.bytes ?? 0));
+  const shown = largest.map((one) => ({ ...one, is_small: has_own_scale(one.device.peak?.bytes ?? 0, most) }));
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label="Devices">
       <div class="multiples">
-        {shown.map(({ device, index }) => (
-          <button key={`${file_index} ${index}`} aria-pressed={part("device").value === index} onClick={() => go({ device: index, from: 0, to: 0, moment: -1, range_from: -1, range_to: -1, block: -1 })}>
+        {shown.map(({ device, index, is_small }) => (
+          <button key={`${file_index} ${index}`} aria-pressed={part("device").value === index} onClick={() => go({ device: index })}>
             <b class="cut">{format.plain(device.label ?? device.name, 120)}</b>
             <span class="dim n">
               peak {format.bytes(device.peak?.bytes)}{device.capacity_bytes ? ` of ${format.bytes(device.capacity_bytes)}` : ""}, {format.plural(device.events, "event")}
+              {is_small ? ", own scale" : ""}
             </span>
-            <Curve id={`${file_index} ${index}`} most={most} index={index} />
+            <Curve id={`${file_index} ${index}`} most={is_small ? device.peak!.bytes : most} index={index} />
           </button>
         ))}
       </div>

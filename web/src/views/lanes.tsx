@@ -20,6 +20,18 @@ export function figure_at(line: Chart["lines"][number], time_s: number): number 
   return low < 0 ? null : (line.bytes[low] ?? null);
 }
 
+/** A figure at a time, or why there is none. The last sample of a process that ended has no bytes; one that others were
+ * sampled without had not begun. */
+export function figure_text(lane: Chart, line: Chart["lines"][number], time_s: number): string {
+  const value = figure_at(line, time_s);
+  if (value !== null || !/ by process/.test(lane.title) || line.times_s.length === 0) return format.bytes(value);
+  const first = line.times_s[0];
+  if (time_s >= line.times_s.at(-1)!) return "not running";
+  if (time_s >= first) return format.bytes(value);
+  const is_before_it = lane.lines.some((other) => other.times_s.some((at) => at >= time_s && at < first));
+  return is_before_it ? "not running" : "not sampled yet";
+}
+
 const KEY = 16; // the width of a line's sign before its name
 
 /** The lane's title, then of each line its sign, name and figure at the moment. The title gives way to the first line, a
@@ -33,7 +45,7 @@ function draw_words(c: CanvasRenderingContext2D, lane: Chart, width: number): vo
     c.fillText(text, x, 7);
     x += width_of(text) + 8;
   };
-  const words = lane.lines.map((line) => [format.plain(line.name, 60), ` ${format.bytes(figure_at(line, time_s)) || "unknown"}`]);
+  const words = lane.lines.map((line) => [format.plain(line.name, 60), ` ${figure_text(lane, line, time_s)}`]);
   const first = words[0] ? KEY + 8 + width_of(words[0].join("")) : 0;
   const title = `${format.plain(lane.title, 60)}${lane.limit_bytes ? ` of ${format.bytes(lane.limit_bytes)}` : ""}:`;
   say(fit_text(c, title, Math.max(end - x - first, width / 3)));

@@ -3,7 +3,7 @@ import { computed } from "@preact/signals";
 import type { Cell, Document, Evidence, Item, Part, Row, Section, Sentence } from "../data/types.ts";
 import * as format from "../format.ts";
 import { device, file, store } from "../state/run.ts";
-import { go, part } from "../state/view.ts";
+import { go, part, view } from "../state/view.ts";
 import type { View } from "../state/view.ts";
 import { ChartView } from "./chart.tsx";
 import { CopyButton, Joints } from "./parts.tsx";
@@ -34,9 +34,10 @@ export function evidence_patch(evidence: Evidence | undefined): Partial<View> | 
 function EvidenceLink({ evidence }: { evidence: Evidence }) {
   return is_kept(evidence) ? <div><button class="link" onClick={() => look_at(evidence)}>Show the evidence</button></div> : null;
 }
-/** Where the page is one long column the chart may be far above. */
+/** Where the page is one long column the chart may be far above. The link is gone: the focus goes to the tab. */
 function look_at(evidence: Evidence): void {
   go(evidence_patch(evidence)!);
+  document.getElementById(`tab-${view.peek().tab}`)?.focus({ preventScroll: true });
   document.scrollingElement?.scrollTo(0, 0);
 }
 /** Of a row: as small as one of many has to be. */
@@ -181,15 +182,15 @@ export function Report() {
 /** The sections of the Findings view, by title. */
 const TELLING = /^(findings|what to change|out of memory|what causes|what was lost)/i;
 export const telling = computed<Section[]>(() => (file.value?.document?.sections ?? []).filter((section) => TELLING.test(section.title)));
-export const findings_count = computed(() =>
-  telling.value.reduce((sum, section) => sum + section.parts.reduce((n, part) => n + (part.kind === "list" ? part.items.length : 0), 0), 0),
-);
+/** The findings themselves: advice and the causes of a refusal stand beside them, and are not counted. */
+export const findings_of = (sections: Section[]): Item[] =>
+  sections
+    .filter((section) => /^findings/i.test(section.title))
+    .flatMap((section) => section.parts.flatMap((part) => (part.kind === "list" ? part.items : [])));
+export const findings_count = computed(() => findings_of(telling.value).length);
 /** The finding to begin with; none where none is worse than a note. They are sorted. */
 export const worst_finding = computed<Item | undefined>(() =>
-  telling.value
-    .filter((section) => /^findings/i.test(section.title))
-    .flatMap((section) => section.parts.flatMap((part) => (part.kind === "list" ? part.items : [])))
-    .find((item) => item.tone === "bad" || item.tone === "warning"),
+  findings_of(telling.value).find((item) => item.tone === "bad" || item.tone === "warning"),
 );
 export function Findings() {
   if (telling.value.length === 0) return <div class="empty">No findings and no suggestions.</div>;

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { load } from "../load.mjs";
 
-const { figure_at, evidence_patch } = await load("views/lanes.tsx", "views/report.tsx");
+const { figure_at, figure_text, evidence_patch, findings_of, has_own_scale } = await load("views/lanes.tsx", "views/report.tsx", "views/devices.tsx");
 
 test("a figure holds until the next one; before the first, and where none is known, there is none", () => {
   const line = { name: "used", times_s: [1, 2, 2, 5], bytes: [10, 20, 30, null] };
@@ -16,4 +16,28 @@ test("evidence is all that is looked at: what was chosen before goes", () => {
   const moment = evidence_patch({ view: "space", event: 7 });
   assert.deepEqual([moment.tab, moment.moment, moment.range_from, moment.what, moment.filter, moment.block], ["space", 7, -1, "at", "", -1]);
   assert.equal(evidence_patch(undefined), null);
+});
+
+test("a process that does not run is not called unknown", () => {
+  const main = { name: "main", times_s: [0, 1, 2, 3], bytes: [1024, 1024, 1024, 1024] };
+  const worker = { name: "worker", times_s: [1, 1, 2], bytes: [2048, 2048, null] };
+  const lane = { kind: "chart", title: "resident (RSS) by process", limit_bytes: null, lines: [main, worker] };
+  const said = (time) => figure_text(lane, worker, time);
+  // At 0 it was looked for and not there; it began between 0 and 1, and had ended at 2.
+  assert.deepEqual([-1, 0, 0.5, 1, 1.9, 2, 3].map(said), ["not running", "not running", "not sampled yet", "2.00 KiB", "2.00 KiB", "not running", "not running"]);
+  assert.equal(figure_text({ ...lane, title: "host" }, worker, 3), "unknown");
+});
+
+test("findings are counted, not the advice and the causes beside them", () => {
+  const list = (...texts) => ({ kind: "list", items: texts.map((text) => ({ text })) });
+  const sections = [
+    { title: "Findings", parts: [list("one", "two", "three")] },
+    { title: "What to change", parts: [list("a", "b")] },
+    { title: "Out of memory on cuda:0", parts: [list("c"), { kind: "sentence", text: "d" }] },
+  ];
+  assert.deepEqual(findings_of(sections).map((item) => item.text), ["one", "two", "three"]);
+});
+
+test("a device too small for the largest one's scale has its own", () => {
+  assert.deepEqual([0, 1, 49, 50, 1000].map((peak) => has_own_scale(peak, 1000)), [false, true, true, false, false]);
 });

@@ -1,0 +1,25 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { load } from "../load.mjs";
+
+const { go, undo, view, is_elsewhere, START } = await load("state/view.ts");
+
+test("what is counted in one device's events does not go with the view to another", () => {
+  const of_one = { from: 5, to: 90, moment: 7, range_from: 6, range_to: 8, block: 3, at_a: 10, at_b: 20 };
+  go({ ...of_one, by: "module" });
+  const before = view.peek();
+  go({ device: 0, tab: "compare" }); // the same one
+  assert.deepEqual(view.peek(), { ...before, tab: "compare" });
+  go({ device: 1 });
+  assert.deepEqual(view.peek(), { ...START, by: "module", tab: "compare", device: 1 });
+  undo();
+  assert.equal(view.peek().at_a, 10);
+  // What is chosen with the device is of that device.
+  go({ file: 1, moment: 4, at_b: 2 });
+  assert.deepEqual(view.peek(), { ...START, by: "module", tab: "compare", file: 1, moment: 4, at_b: 2 });
+});
+
+test("Back returns from another file, device or tab, not from a movement", () => {
+  for (const patch of [{ file: 1 }, { device: 1 }, { tab: "space" }]) assert.equal(is_elsewhere(START, { ...START, ...patch }), true);
+  for (const patch of [{ from: 3, to: 9 }, { moment: 4 }, { by: "line" }, { filter: "x" }]) assert.equal(is_elsewhere(START, { ...START, ...patch }), false);
+});
