@@ -92,6 +92,12 @@ export function frame(text: string): FrameName {
   if (stood_for) return { name: plain(stood_for[2], 160), place: plain(stood_for[1], 60) };
   return { name: plain(text.startsWith("?? ") ? text.slice(3) : text, 160), place: "" };
 }
+/** What tells a key of the chart from others: the file and the line before the function, of which many share a name. */
+export function key_name(text: string): { file: string; line: string; name: string } {
+  const { name, place } = frame(text);
+  const at = /^(?:.*\/)?([^/]+)(:\d+)$/.exec(place);
+  return at ? { file: at[1], line: at[2], name } : { file: "", line: "", name: place ? `${name}  ${place}` : name };
+}
 /** The same in one line. */
 export function frame_line(text: string): string {
   const { name, place } = frame(text);

@@ -37,7 +37,12 @@ function grey(dark: boolean): number {
   return dark ? 0x5b636e : 0xb3bac4;
 }
 
-const given = new Map<string, Map<string, number>>();
+/** The categories, as category_rules.cc names them: each has the same colour in every run. */
+export const CATEGORIES = [
+  "parameter", "gradient", "optimizer state", "activation", "input", "temporary",
+  "unknown", "buffer", "KV cache", "workspace", "framework other", "weight copy",
+];
+const given = new Map([["category", new Map(CATEGORIES.map((name, index) => [name, index]))]]);
 /** The colour of a name; it stays the one first given. */
 export function colour_of(kind: string, name: string, dark = is_dark.value): number {
   if (name === REST) return grey(dark);

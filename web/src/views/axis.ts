@@ -67,6 +67,11 @@ export function ticks(low: number, high: number, wanted: number, binary = false)
   return out;
 }
 
+/** Sizes for an axis of some height: at least four where it has 120 pixels, 20 pixels apart or more. */
+export function byte_ticks(most: number, height_px: number): number[] {
+  return ticks(0, most, Math.max(2, Math.min(6, height_px / 20), height_px / 40), true);
+}
+
 export interface Fetch {
   from: number;
   to: number;

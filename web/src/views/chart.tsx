@@ -5,7 +5,7 @@ import { colours, css, is_dark, nth, SurfaceBox } from "../draw/index.ts";
 import type { Surface } from "../draw/index.ts";
 import * as format from "../format.ts";
 import type { Chart } from "../data/types.ts";
-import { ticks } from "./axis.ts";
+import { byte_ticks } from "./axis.ts";
 
 export interface Curve {
   name: string;
@@ -54,7 +54,7 @@ export function Curves(props: { curves: Curve[]; marks?: { x: number; text: stri
     const x_of = (value: number) => LEFT + value * (width - LEFT - 6);
     c.textAlign = "right";
     c.textBaseline = "middle";
-    for (const value of ticks(0, most, Math.max(2, height / 46), true)) {
+    for (const value of byte_ticks(most, height - BOTTOM)) {
       const y = Math.round(y_of(value)) + 0.5;
       c.strokeStyle = tone.line;
       c.lineWidth = 1;

@@ -298,22 +298,31 @@ function draw_through_time(surface: Surface): void {
 function ThroughTime() {
   const shown = rectangles.value;
   if (!shown || shown.bytes.length === 0) return <Missing asked={over_time.value} what="No block was live in this range." />;
+  // In the chart's own columns: a moment is at the same place in both.
   return (
-    <SurfaceBox
-      draw={draw_through_time} size={time_size} label="Blocks as rectangles: events from left to right, addresses from bottom to top."
-      setup={({ top }) => {
-        top.onclick = (event) => {
-          const now = rectangles.value;
-          if (!now) return;
-          const [width, height] = time_size.value;
-          const at = data.axis.value.event_at_x((event.offsetX - data.LEFT) / (width - data.LEFT));
-          const y = (1 - event.offsetY / height) * now.height;
-          const hit = now.y0.findIndex((low, i) => y >= low && y < low + now.bytes[i] && at >= now.start[i] && (now.end[i] === NONE || at < now.end[i]));
-          if (hit >= 0) go({ block: now.id[hit], tab: "block" });
-          else choose(at);
-        };
-      }}
-    />
+    <div class="through-time">
+      <SurfaceBox
+        draw={draw_through_time} size={time_size} label="Blocks as rectangles: events from left to right, addresses from bottom to top."
+        setup={({ top }) => {
+          top.onclick = (event) => {
+            const now = rectangles.value;
+            if (!now) return;
+            const [width, height] = time_size.value;
+            const at = data.axis.value.event_at_x((event.offsetX - data.LEFT) / (width - data.LEFT));
+            const y = (1 - event.offsetY / height) * now.height;
+            const hit = now.y0.findIndex((low, i) => y >= low && y < low + now.bytes[i] && at >= now.start[i] && (now.end[i] === NONE || at < now.end[i]));
+            if (hit >= 0) go({ block: now.id[hit], tab: "block" });
+            else choose(at);
+          };
+        }}
+      />
+      <aside class="side dim" aria-label="Explanation">
+        <p>
+          From left to right the chart's moments, from bottom to top addresses in use; a dotted line is a gap between them.
+          Each box is a block, coloured by its stack. Click one to see it.
+        </p>
+      </aside>
+    </div>
   );
 }
 

@@ -11,7 +11,7 @@ import * as data from "./time_data.ts";
 import { draw_time, LINE_DASH, under } from "./time_draw.ts";
 
 /** The readout of the pointer's column, else of the chosen moment. */
-const reading = computed(() => {
+export const reading = computed(() => {
   const pointer = data.hovered.value;
   if (pointer !== null) return data.reading_at(data.levels.value, pointer);
   return data.reading_at(data.moment_levels.value, moment.value);
@@ -24,8 +24,11 @@ function Readout() {
   return (
     <div class="readout grow n" aria-live="off">
       <b title={format.exact(read.total)}>{format.bytes(read.total)}</b>
-      <span class="dim">{format.exact(read.total)}</span>
       <span>{data.hovered.value === null ? (is_peak.value ? "at the peak, " : "at ") : read.is_summed ? "highest here, at " : ""}event {format.count(read.event)} of {format.count(device.value?.events ?? 0)}</span>
+      {data.hovered.value === null && read.is_summed ? (
+        <span class="warning">the nearest to event {format.count(moment.value)} in this file</span>
+      ) : null}
+      <span class="dim">{format.exact(read.total)}</span>
       {read.time_ns === null || device.value?.first_time_ns == null ? null : <span class="dim">{format.time(read.time_ns)}</span>}
       {Object.entries(read.lines).map(([name, value]) => (
         <span class="dim" key={name}>{name} {format.bytes(value)}</span>
@@ -56,23 +59,35 @@ function Tools() {
   );
 }
 
+export interface LegendRow {
+  label: string;
+  bytes: number;
+  colour: string;
+}
+/** The bands at the moment that is read, in the order of the chart: the top one first. */
+export const legend_rows = computed<LegendRow[]>(() => {
+  const levels = data.levels.value;
+  if (data.is_blocks.value) return [];
+  return shown_keys.value.map(({ label }, i) => {
+    const index = levels?.keys.findIndex((key) => key.label === label) ?? -1;
+    const colour = index >= 0 ? css(data.colour_list.value[index]) : "transparent";
+    return { label, bytes: reading.value?.keys[i] ?? 0, colour };
+  }).reverse();
+});
+/** The lines that there are, and their bytes at the moment that is read. */
+export const legend_lines = computed(() => {
+  const capacity = device.value?.capacity_bytes;
+  const names = [...Object.keys(data.levels.value?.lines ?? {}), ...(capacity ? ["capacity"] : [])];
+  return names.map((name) => ({
+    name, text: LINE_TEXT[name] ?? name, bytes: name === "capacity" ? capacity : reading.value?.lines[name],
+  }));
+});
 const LINE_TEXT: Record<string, string> = {
   reserved: "Reserved", requested: "Requested", capacity: "Capacity",
 };
 function Legend() {
   const read = reading.value;
-  const keys = shown_keys.value;
   const kind = String(data.levels_asked.value.query.by ?? "");
-  const levels = data.levels.value;
-  const rows = keys.map((key, i) => ({ key, bytes: read?.keys[i] ?? 0 })).filter((row) => row.bytes > 0 || !data.is_blocks.value);
-  // Same order as in the chart, top band first.
-  rows.reverse();
-  const colour = (label: string) => {
-    const index = levels?.keys.findIndex((key) => key.label === label) ?? -1;
-    return index >= 0 ? css(data.colour_list.value[index]) : "transparent";
-  };
-  const lines = Object.keys(levels?.lines ?? {});
-  if (device.value?.capacity_bytes) lines.push("capacity");
   const on = part("lines").value.split(",");
   const toggle = (name: string) =>
     go({ lines: (on.includes(name) ? on.filter((other) => other !== name) : [...on, name]).filter(Boolean).join(",") });
@@ -82,16 +97,16 @@ function Legend() {
       <table>
         <caption>{data.is_blocks.value ? "By block" : `By ${BY[kind] ?? kind}`}</caption>
         <tbody>
-          {data.is_blocks.value ? null : rows.map(({ key, bytes }) => (
-            <tr key={key.label} class={data.isolated.value && data.isolated.value !== key.label ? "off" : ""}>
+          {legend_rows.value.map(({ label, bytes, colour }, i) => (
+            <tr key={`${label} ${i}`} class={data.isolated.value && data.isolated.value !== label ? "off" : ""}>
               <td>
                 <button
-                  aria-pressed={data.isolated.value === key.label}
-                  title={`${format.plain(key.label)}: ${format.exact(bytes)}. Click to highlight it alone.`}
-                  onClick={() => (data.isolated.value = data.isolated.value === key.label ? null : key.label)}
+                  aria-pressed={data.isolated.value === label}
+                  title={`${format.plain(label)}: ${format.exact(bytes)}. Click to highlight it alone.`}
+                  onClick={() => (data.isolated.value = data.isolated.value === label ? null : label)}
                 >
-                  <span class="swatch" style={{ background: colour(key.label) }} />
-                  <span class="cut">{format.frame_line(key.label)}</span>
+                  <span class="swatch" style={{ background: colour }} />
+                  <KeyName text={label} />
                 </button>
               </td>
               <td class="v" title={format.exact(bytes)}>{format.bytes(bytes)}</td>
@@ -100,15 +115,15 @@ function Legend() {
         </tbody>
         <tfoot>
           <tr><td><b>{"\u00a0Total"}</b></td><td class="v"><b>{format.bytes(read?.total)}</b></td></tr>
-          {lines.map((name) => (
+          {legend_lines.value.map(({ name, text, bytes }) => (
             <tr key={name} class={on.includes(name) ? "" : "off"}>
               <td>
                 <button aria-pressed={on.includes(name)} onClick={() => toggle(name)} title="Click to show or hide this line.">
                   <span class={`dash ${LINE_DASH[name].length > 2 || LINE_DASH[name][0] > 3 ? "dashed" : "dotted"} ${name === "capacity" ? "bad" : ""}`} />
-                  <span class="cut">{LINE_TEXT[name] ?? name}</span>
+                  <span class="cut">{text}</span>
                 </button>
               </td>
-              <td class="v">{format.bytes(name === "capacity" ? device.value?.capacity_bytes : read?.lines[name])}</td>
+              <td class="v">{format.bytes(bytes)}</td>
             </tr>
           ))}
         </tfoot>
@@ -116,6 +131,18 @@ function Legend() {
       {data.is_blocks.value ? <BlocksNote /> : null}
       {unknown ? <p class="dim">Unknown: {format.plain(unknown)}.</p> : null}
     </div>
+  );
+}
+/** Where there is too little room the function's name gives way, then the file's. */
+function KeyName({ text }: { text: string }) {
+  const { file, line, name } = format.key_name(text);
+  if (!file) return <span class="cut">{name}</span>;
+  return (
+    <span class="key">
+      <span class="cut">{file}</span>
+      <span>{line}</span>
+      <span class="cut name">{name}</span>
+    </span>
   );
 }
 export const BY: Record<string, string> = {
@@ -156,12 +183,14 @@ export function TimeView() {
       <div class="left">
         <div class="strip">
           <Readout />
-          {range.value ? (
-            <span class="field">
-              <span>Range {format.count(range.value[0])} to {format.count(range.value[1])}</span>
-              <button class="plain" onClick={() => go({ range_from: -1, range_to: -1, what: "at" })}>Clear</button>
-            </span>
-          ) : null}
+          <span class="field range">
+            {range.value ? (
+              <>
+                <span>Range {format.count(range.value[0])} to {format.count(range.value[1])}</span>
+                <button class="plain" onClick={() => go({ range_from: -1, range_to: -1, what: "at" })}>Clear</button>
+              </>
+            ) : null}
+          </span>
           <Tools />
         </div>
         <Minimap />

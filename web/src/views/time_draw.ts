@@ -5,7 +5,7 @@ import { RectList } from "../draw/rects.ts";
 import * as format from "../format.ts";
 import { device, moment, range } from "../state/run.ts";
 import { part } from "../state/view.ts";
-import { ticks } from "./axis.ts";
+import { byte_ticks, ticks } from "./axis.ts";
 import type { Axis } from "./axis.ts";
 import { band_rects, column_at } from "./bands.ts";
 import type { Levels } from "./bands.ts";
@@ -116,10 +116,20 @@ interface Plot {
   h: number;
 }
 
+/** The labels of the horizontal axis, by their shares of its width. */
+export function moment_ticks(axis: Axis, width_px: number): { x: number; text: string }[] {
+  const steps = ticks(axis.u0, axis.u1, width_px / 110);
+  const step = steps.length > 1 ? steps[1] - steps[0] : axis.u1 - axis.u0;
+  const text_of = (value: number) => (axis.kind === "time" ? format.time(value, step) : format.count(value));
+  return steps
+    .filter((value) => axis.kind === "time" || value === Math.round(value))
+    .map((value) => ({ x: (value - axis.u0) / (axis.u1 - axis.u0), text: text_of(value) }));
+}
+
 function draw_grid(c: CanvasRenderingContext2D, plot: Plot, most: number, tone: Colours, axis: Axis): void {
   c.textBaseline = "middle";
   c.textAlign = "right";
-  for (const value of ticks(0, most / 1.02, Math.max(2, plot.h / 46), true)) {
+  for (const value of byte_ticks(most / 1.02, plot.h)) {
     const y = Math.round(plot.y + plot.h * (1 - value / most)) + 0.5;
     c.globalAlpha = 0.5;
     c.strokeStyle = tone.strong;
@@ -130,15 +140,12 @@ function draw_grid(c: CanvasRenderingContext2D, plot: Plot, most: number, tone: 
     c.fillText(format.bytes(value), plot.x - 7, Math.min(y, plot.y + plot.h - 5));
   }
   c.textBaseline = "alphabetic";
+  c.fillText(axis.kind === "time" ? "time" : "events", plot.x - 7, plot.y + plot.h + 16);
   c.textAlign = "center";
-  const steps = ticks(axis.u0, axis.u1, plot.w / 110);
-  const step = steps.length > 1 ? steps[1] - steps[0] : axis.u1 - axis.u0;
-  for (const value of steps) {
-    if (axis.kind === "event" && value !== Math.round(value)) continue;
-    const x = plot.x + ((value - axis.u0) / (axis.u1 - axis.u0)) * plot.w;
+  for (const { x: share, text } of moment_ticks(axis, plot.w)) {
+    const x = plot.x + share * plot.w;
     c.strokeStyle = tone.strong;
     line(c, x, plot.y + plot.h, x, plot.y + plot.h + 4);
-    const text = axis.kind === "time" ? format.time(value, step) : format.count(value);
     const half = c.measureText(text).width / 2;
     c.fillStyle = tone.dim;
     c.fillText(text, Math.min(plot.x + plot.w - half - 3, Math.max(plot.x + half, x)), plot.y + plot.h + 16);
@@ -155,6 +162,10 @@ function line(c: CanvasRenderingContext2D, x0: number, y0: number, x1: number, y
   c.stroke();
 }
 
+function name_of(label: string): string {
+  const { file, line, name } = format.key_name(label);
+  return file ? `${file}${line} ${name.slice(0, 60)}` : format.frame(label).name.slice(0, 60);
+}
 /** Names of bands where they are thick enough for one. */
 function draw_names(c: CanvasRenderingContext2D, levels: Levels, axis: Axis, x_of: (e: number) => number, y_of: (v: number) => number): void {
   const [first, last] = seen_columns(levels, axis);
@@ -175,7 +186,7 @@ function draw_names(c: CanvasRenderingContext2D, levels: Levels, axis: Axis, x_o
       const w = Math.min(right, x_of(levels.begin[i + 1])) - Math.max(left, x_of(levels.begin[begin]));
       if (w > best[2]) best = [begin, i, w];
     }
-    const text = best[2] > 44 ? fit_text(c, format.frame(key.label).name.slice(0, 60), best[2] - 14) : "";
+    const text = best[2] > 44 ? fit_text(c, name_of(key.label), best[2] - 14) : "";
     if (text) {
       const middle = (Math.max(left, x_of(levels.begin[best[0]])) + Math.min(right, x_of(levels.begin[best[1] + 1]))) / 2;
       const half = c.measureText(text).width / 2 + 3;

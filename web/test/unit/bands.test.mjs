@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { load } from "../load.mjs";
 
-const { band_rects, block_spans, column_of, fetch_again, fetch_for, Axis, ticks } = await load("views/bands.ts", "views/axis.ts");
+const { band_rects, block_spans, column_of, fetch_again, fetch_for, Axis, byte_ticks, ticks } = await load("views/bands.ts", "views/axis.ts");
 const NONE = 0xffffffff;
 
 function levels_of(values, event, begin) {
@@ -95,4 +95,13 @@ test("ticks are round and few", () => {
   assert.deepEqual(ticks(0, 10, 5), [0, 2, 4, 6, 8, 10]);
   assert.deepEqual(ticks(0, 4096, 4, true), [0, 1024, 2048, 3072, 4096]);
   assert.deepEqual(ticks(0, NaN, 5), []);
+});
+
+test("an axis of 120 pixels or more has at least four sizes, and none nearer than 20 pixels to the next", () => {
+  for (const height of [60, 120, 150, 240, 400, 900])
+    for (let most = 1000; most < 2 ** 40; most *= 1.37) {
+      const at = byte_ticks(most, height);
+      assert.ok(at.length >= (height >= 120 ? 4 : 2) && at[0] === 0, `${at.length} for ${most} on ${height} pixels`);
+      assert.ok((at[1] / most) * height >= 20 - 1e-9, `${(at[1] / most) * height} pixels for ${most} on ${height}`);
+    }
 });
