@@ -1,6 +1,7 @@
 // A small deterministic run and the answers to questions about it, counted one by one: what the page is tested against.
 import { createServer } from "node:http";
 import { readFileSync } from "node:fs";
+import { deflateRawSync } from "node:zlib";
 
 const NONE = 0xffffffff;
 const CATEGORIES = ["unknown", "parameter", "gradient", "optimizer state", "activation", "temporary"];
@@ -108,7 +109,7 @@ function window_of(run, q) {
   const from = Number(q.get("from") ?? 0);
   return { from, to: Math.min(run.events + 1, Number(q.get("to") ?? run.events + 1)), columns: Number(q.get("columns") ?? 1024) };
 }
-function tree(run, held, by) {
+function tree(run, held, by, from, to) {
   const labels = ["all"];
   const nodes = [{ parent: NONE, label: 0, bytes: 0, own: 0, blocks: 0 }];
   const known = new Map();
@@ -134,15 +135,15 @@ function tree(run, held, by) {
   const kinds = labels.map((label) => (label.startsWith("??") ? "native" : /py:/.test(label) ? "user" : "other"));
   const u32 = (name) => Uint32Array.from(nodes, (node) => node[name]);
   const f64 = (name) => Float64Array.from(nodes, (node) => node[name]);
-  return encode({ labels, kinds }, { parent: u32("parent"), label: u32("label"), bytes: f64("bytes"), self_bytes: f64("own"), blocks: u32("blocks") });
+  return encode({ labels, kinds, from, to }, { parent: u32("parent"), label: u32("label"), bytes: f64("bytes"), self_bytes: f64("own"), blocks: u32("blocks") });
 }
 function holders(run, q) {
   const by = q.get("by") ?? "stack";
-  if (q.has("event")) return tree(run, run.blocks.filter((block) => alive(block, Number(q.get("event")))), by);
+  if (q.has("event")) return tree(run, run.blocks.filter((block) => alive(block, Number(q.get("event")))), by, Number(q.get("event")));
   const { from, to } = window_of(run, q);
   const inside = (e) => e > from && e < to;
   const what = q.get("what");
-  return tree(run, run.blocks.filter((block) => (what === "freed" ? block.end !== NONE && inside(block.end) : inside(block.start) && (what !== "left" || alive(block, to - 1)))), by);
+  return tree(run, run.blocks.filter((block) => (what === "freed" ? block.end !== NONE && inside(block.end) : inside(block.start) && (what !== "left" || alive(block, to - 1)))), by, from, to);
 }
 function blocks(run, q) {
   const { from, to } = window_of(run, q);
@@ -153,6 +154,15 @@ function blocks(run, q) {
     { from, to, alive: { blocks: all.length }, left_out: { blocks: all.length - shown.length, bytes: 0 } },
     { id: u32((b) => b.id), start: u32((b) => b.start), end: u32((b) => b.end), stack: u32((b) => b.stack), size_bytes: Float64Array.from(shown, (b) => b.bytes) },
   );
+}
+function space_time(run, q) {
+  const { from, to } = window_of(run, q);
+  const all = run.blocks.filter((block) => block.start < to && (block.end === NONE || block.end > from));
+  const u32 = (get) => Uint32Array.from(all, get);
+  return encode({ from, to, left_out: { blocks: 0, bytes: 0 } }, {
+    id: u32((b) => b.id), start: u32((b) => b.start), end: u32((b) => b.end), stack: u32((b) => b.stack), size_bytes: Float64Array.from(all, (b) => b.bytes),
+    address_hi: u32((b) => Math.floor(b.address / 2 ** 32)), address_lo: u32((b) => b.address % 2 ** 32),
+  });
 }
 function space(run, q) {
   const e = Number(q.get("event"));
@@ -252,6 +262,7 @@ function answer_to(run, name, path, q, { state, sent }) {
     case "holders": return columns(holders(run, q));
     case "blocks": return columns(blocks(run, q));
     case "space": return columns(space(run, q));
+    case "space_time": return columns(space_time(run, q));
     case "compare": return columns(compare(run, q));
     case "marks": return columns(marks(run));
     case "block": {
@@ -260,6 +271,21 @@ function answer_to(run, name, path, q, { state, sent }) {
     }
     default: return null;
   }
+}
+
+/** What a page in a file has of the run: its whole range, and the moments given. */
+function kept(run, name, moments) {
+  const whole = `device=0&file=0&from=0&to=${run.events + 1}`;
+  const queries = ["category", "none"].map((by) => `levels?by=${by}&columns=64&${whole}`);
+  queries.push(`holders?by=stack&${whole}&what=left`, "marks?device=0&file=0");
+  for (const event of moments) queries.push(`holders?by=stack&device=0&event=${event}&file=0`);
+  const answers = { run: encode(run_answer(run, name, [])) };
+  for (const query of queries) {
+    const [path, rest] = query.split("?");
+    answers[query] = answer_to(run, name, path, new URLSearchParams(rest), {})[1];
+  }
+  const text = Object.fromEntries(Object.entries(answers).map(([key, answer]) => [key, deflateRawSync(answer).toString("base64")]));
+  return `<script type="application/json" id="gpumemprof-data">${JSON.stringify({ answers: text })}</script>`;
 }
 
 /** Serves the built page and the run on a free port of loopback. */
@@ -282,6 +308,8 @@ export async function serve(run = make_run(), name = "mock.gmp") {
     }
     if (url.pathname === "/live")
       return response.setHeader("content-type", "text/html; charset=utf-8").end(readFileSync(page, "utf8").replace("<!--gpumemprof-data-->", '<script type="application/json" id="gpumemprof-live">{}</script>'));
+    if (url.pathname === "/kept")
+      return response.setHeader("content-type", "text/html; charset=utf-8").end(readFileSync(page, "utf8").replace("<!--gpumemprof-data-->", () => kept(run, name, url.searchParams.getAll("moment"))));
     if (!url.pathname.startsWith("/api/v1/")) return response.setHeader("content-type", "text/html; charset=utf-8").end(readFileSync(page));
     const found = answer_to(run, name, url.pathname.slice(8), url.searchParams, { state, sent });
     if (!found) return response.writeHead(404, { "content-type": "application/json" }).end('{"error": "the mock does not answer this"}');

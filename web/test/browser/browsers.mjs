@@ -34,7 +34,7 @@ export async function launch(kind) {
   return {
     context: async ({ scheme = "light", ...options }) => {
       const context = await (await of(scheme)).newContext(options);
-      await context.route((url) => ["/", "/live"].includes(url.pathname), with_eval);
+      await context.route((url) => ["/", "/live", "/kept"].includes(url.pathname), with_eval);
       return context;
     },
     close: () => Promise.all(Object.values(started).map((browser) => browser.close())),
