@@ -248,7 +248,8 @@ void add_diff_command(CLI::App& app, CommandContext& context) {
       ->type_name("A B");
   command
       ->add_option("--device", arguments->device,
-                   "cpu, cuda:1, …; PID/cuda:1 for one process (default: each run's main device, of processes with one role)")
+                   "cpu, cuda:1, …; PID/cuda:1 for one process (default: each run's main device, of "
+                   "processes with the same role)")
       ->type_name("NAME");
   command
       ->add_option("--format", arguments->format,
