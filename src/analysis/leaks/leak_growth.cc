@@ -28,7 +28,7 @@ constexpr uint64_t kBlocksOfCopy = 3;
 /// Rises this many times further apart than the closest ones belong to another phase.
 constexpr double kPhaseApart = 2.5;
 /// Where the last third grew so many times less than the first, no line leads to the limit.
-constexpr double kSlower = 3;
+constexpr double kSlower = 2.5;
 
 struct Points {
   std::vector<double> steps, floors;

@@ -23,7 +23,7 @@ struct LeakGrowth {
   uint64_t warm_up_steps = 0;       ///< left out before
   uint64_t steps_after_warm_up = 0; ///< to the end of the run
   std::vector<uint64_t> rise_steps; ///< when the rises were over
-  bool slows = false;  ///< its last third grew by a third of its first one, or less
+  bool slows = false;  ///< its last third grew 2.5 times less than its first, or even less
 };
 
 using Sites = std::span<const SiteHistory* const>;
