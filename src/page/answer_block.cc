@@ -3,9 +3,9 @@
 
 #include "analysis/categories/category_sums.h"
 #include "page/answers.h"
+#include "page/held_tree.h"
 #include "report/user_code.h"
 #include "report/words.h"
-#include "trace/own_code.h"
 
 namespace gpumemprof {
 namespace {
@@ -22,9 +22,7 @@ Json frames_json(const Tables& tables, uint32_t stack) {
     frames.push_back({{"function", tables.strings.get(frame.function)},
                       {"file", file},
                       {"line", frame.line == 0 ? Json() : Json(frame.line)},
-                      {"kind", is_user_file(file)       ? "user"
-                               : is_native_source(file) ? "native"
-                                                        : "library"},
+                      {"kind", frame_kind(file)},
                       {"text", frame_text(tables, node)}});
   }
   return frames;

@@ -4,9 +4,17 @@
 #include <map>
 
 #include "report/user_code.h"
+#include "trace/label_frames.h"
 #include "trace/own_code.h"
 
 namespace gpumemprof {
+
+const char* frame_kind(std::string_view file) {
+  if (is_torch_label(file) || file == kLayerScopeFile || file == kInternalFile) return "label";
+  if (is_user_file(file)) return "user";
+  return is_native_source(file) ? "native" : "library";
+}
+
 namespace {
 
 /// A tree being summed: children by name or number, in order of appearance.
@@ -61,9 +69,7 @@ std::vector<Node> call_nodes(const HeldSums& sums, const Tables& tables, Labels*
       const Frame& frame = stacks.frame(of.frame);
       const std::string_view file = tables.strings.get(frame.file);
       label->second = labels->add({.text = frame_text(tables, at),
-                                   .kind = is_user_file(file)       ? "user"
-                                           : is_native_source(file) ? "native"
-                                                                    : "library",
+                                   .kind = frame_kind(file),
                                    .file = std::string(file),
                                    .line = frame.line});
     }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -13,6 +14,9 @@
 #include "page/columns.h"
 
 namespace gpumemprof {
+
+/// "user", "label" (no code: a module, mode, phase or layer), "library" or "native".
+const char* frame_kind(std::string_view file);
 
 /// Bytes and blocks by stack and kind.
 class HeldSums {
@@ -43,7 +47,7 @@ class HeldSums {
 struct HeldTree {
   struct Label {
     std::string text;
-    const char* kind = "other";  ///< "user", "library", "native": of a frame
+    const char* kind = "other";  ///< of a frame: frame_kind()
     std::string file;            ///< of a frame; else empty
     uint32_t line = 0;
   };

@@ -9,6 +9,7 @@
 #include "page/address_space.h"
 #include "page/columns.h"
 #include "page/filter.h"
+#include "page/held_tree.h"
 #include "page/keeper_for_tests.h"
 #include "page/key_levels.h"
 #include "page/level_forest.h"
@@ -218,6 +219,14 @@ TEST(AddressSpace, MappedNeighboursAreOneAndMayBeCut) {
   EXPECT_EQ(space.ranges().at(100).size_bytes, 100u);
   space.add(UINT64_MAX - 5, {.size_bytes = 10});  // beyond the last address
   EXPECT_EQ(space.ranges().size(), 2u);
+}
+
+TEST(FrameKind, AModuleModeOrPhaseIsNoCodeOfYours) {
+  EXPECT_STREQ(frame_kind("/home/me/train.py"), "user");
+  EXPECT_STREQ(frame_kind("/usr/lib/python3/dist-packages/torch/nn/functional.py"), "library");
+  for (const char* label : {"<torch module>", "<torch mode>", "<torch backward>", "<phase>",
+                            "<layer>", "<tensorflow internal>"})
+    EXPECT_STREQ(frame_kind(label), "label") << label;
 }
 
 TEST(Filter, ABadOneSaysWhere) {

@@ -13,6 +13,7 @@ namespace gpumemprof {
 namespace {
 
 constexpr size_t kMostRefusalLooks = 3;
+constexpr const char* kResident = "resident in this run's processes (shared pages in each)";
 
 std::string bytes_or_why(const SampledBytes& value) {
   return value.bytes ? format_bytes(*value.bytes) : "unknown (" + value.absent_because() + ")";
@@ -21,7 +22,7 @@ std::string bytes_or_why(const SampledBytes& value) {
 /// "used 20.5 GiB, by this run 17.4 GiB"
 std::string use_text(const UseAtLook& look, bool is_host) {
   return fmt::format("used {}, {} {}", bytes_or_why(look.used),
-                     is_host ? "resident in this run's processes" : "by this run",
+                     is_host ? kResident : "by this run",
                      bytes_or_why(look.own));
 }
 
@@ -69,7 +70,7 @@ Chart use_chart(const Analysis& analysis, const MemoryUse& use) {
   }
   Chart out{.title = use.name,
             .lines = {chart_line("used by all processes", times_s, used),
-                      chart_line(use.name == "host" ? "resident in this run's processes"
+                      chart_line(use.name == "host" ? kResident
                                                     : "used by this run",
                                  times_s, own)},
             .limit_bytes = use.limit.bytes ? use.limit.bytes : use.total.bytes};

@@ -34,7 +34,8 @@ export const tree = computed<Tree | null>(() => {
   const all = whole.value;
   if (!all || library.value || hold.value !== "stack" || all.kinds.length === 0) return all;
   if (!all.kinds.includes("user")) return all;
-  return without(all, (label) => all.kinds[label] === "user", "no line of your code");
+  // With the modules, modes and phases in which it ran.
+  return without(all, (label) => all.kinds[label] === "user" || all.kinds[label] === "label", "no line of your code");
 });
 const chosen = signal(-1);
 const focus_label = computed(() => (focus.value && tree.value ? tree.value.labels.indexOf(focus.value) : -1));
@@ -132,6 +133,7 @@ function Chosen({ shown }: { shown: Tree }) {
         {kinds ? (
           <dl class="facts">
             <dt>Bold, blue</dt><dd>your code</dd>
+            <dt>Violet</dt><dd>modules, modes and phases</dd>
             <dt>Green</dt><dd>libraries</dd>
             <dt>Grey</dt><dd>native code</dd>
           </dl>
