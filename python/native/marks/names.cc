@@ -17,6 +17,8 @@ namespace {
 // A model that makes modules in its own forward would be walked at each of them.
 constexpr int kMostWalks = 32;
 constexpr size_t kMostRoots = 1000;
+// Of about 5 ms each. A program may call modules all the time that have no name and get none.
+constexpr int kMostSearches = 8;
 
 struct Root {
   PyObject* module;  ///< not owned; taken off the list when it dies
@@ -40,6 +42,7 @@ struct Root {
 PyTypeObject* g_type = nullptr;
 std::list<Root>* g_roots = nullptr;
 std::unordered_map<PyObject*, Root*>* g_root_of = nullptr;  // of each module that has been told
+int g_searches = 0;
 
 bool is_finalizing() {
 #if PY_VERSION_HEX >= 0x030D0000
@@ -157,6 +160,7 @@ bool is_named(PyObject* module, PyObject* around) {
 
 /// Those that other threads call, while this one waits for them.
 bool name_models_in_reach() {
+  if (g_searches++ >= kMostSearches) return false;
   bool is_any_new = false;
   const std::vector<PyObject*> models = instances_in_reach(g_type);
   for (PyObject* module : models) {
@@ -248,6 +252,7 @@ void forget_names() {
   for (const auto& entry : *g_root_of) forget_death(entry.first);
   g_root_of->clear();
   g_roots->clear();
+  g_searches = 0;
   roles().forget();
 }
 
