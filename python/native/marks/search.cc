@@ -1,5 +1,7 @@
 #include "native/marks/search.h"
 
+#include <frameobject.h>
+
 #include <cstring>
 #include <unordered_set>
 
