@@ -82,6 +82,10 @@ TEST(Evidence, MomentsAreThoseOfTheDevice) {
     return page_evidence(evidence, run.devices, run.tables).dump();
   };
   EXPECT_EQ(told({}), R"({"view":"holders","device":1,"event":4})");
+  // 100 bytes, then 20 more: the first moments with them; never 7.
+  EXPECT_EQ(told({.when = When::kLevel, .number = 100}), R"({"view":"holders","device":1,"event":1})");
+  EXPECT_EQ(told({.when = When::kLevel, .number = 120}), R"({"view":"holders","device":1,"event":2})");
+  EXPECT_EQ(told({.when = When::kLevel, .number = 7}), R"({"view":"holders","device":1,"event":4})");
   EXPECT_EQ(told({.when = When::kRefusal}), R"({"view":"holders","device":1,"event":3})");
   EXPECT_EQ(told({.when = When::kRefusal, .number = 1}), "null");
   EXPECT_EQ(told({.when = When::kEvent, .number = 1}),

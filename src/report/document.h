@@ -35,6 +35,7 @@ struct EvidencePlace {
     kLeft,     ///< of what the run allocated, what lived after its last allocation
     kRefusal,  ///< `number`: which of the device's
     kEvent,    ///< `number`: of a snapshot's history, right after it
+    kLevel,    ///< `number`: the first moment with so many bytes; the peak where there is none
   } when = When::kPeak;
   uint16_t device = 0;  ///< index in Tables::devices
   uint64_t number = 0;

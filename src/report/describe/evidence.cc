@@ -68,7 +68,12 @@ std::optional<EvidencePlace> evidence_of(const Finding& finding, const Analysis&
                                           "record_stream_pending", "settings_conflict"};
   if (std::ranges::find(kAtPeak, finding.kind) != std::end(kAtPeak))
     return event_of(*device, std::nullopt);
-  if (finding.kind == "sawtooth" || finding.kind == "spike") return evidence_at_peak(*device);
+  if (finding.kind == "sawtooth" || finding.kind == "spike") {
+    auto place = evidence_at_peak(*device);
+    const auto highest = figure(finding, "highest_bytes");
+    if (place && highest) place->when = When::kLevel, place->number = *highest;
+    return place;
+  }
   // What grows is what the run leaves behind.
   EvidencePlace out{.when = When::kLeft, .device = finding.device};
   for (const FindingLine& line : finding.lines) out.lines.push_back(line.stack);
