@@ -222,7 +222,7 @@ TEST(AddressSpace, MappedNeighboursAreOneAndMayBeCut) {
 }
 
 TEST(FrameKind, AModuleModeOrPhaseIsNoCodeOfYours) {
-  EXPECT_STREQ(frame_kind("/home/me/train.py"), "user");
+  EXPECT_STREQ(frame_kind("/job/train.py"), "user");
   EXPECT_STREQ(frame_kind("/usr/lib/python3/dist-packages/torch/nn/functional.py"), "library");
   for (const char* label : {"<torch module>", "<torch mode>", "<torch backward>", "<phase>",
                             "<layer>", "<tensorflow internal>"})
