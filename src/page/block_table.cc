@@ -44,6 +44,10 @@ uint64_t BlockTable::level_at(uint32_t moment) const {
   return levels.at(moment, [this](uint32_t m) { return added_bytes(m); });
 }
 
+uint32_t BlockTable::first_with(uint64_t level) const {
+  return levels.first_with(level, [this](uint32_t m) { return added_bytes(m); });
+}
+
 uint32_t BlockTable::kind_at(uint32_t block, uint32_t moment) const {
   const uint32_t last = kind[block];
   if ((last & kChangesKind) == 0) return last;

@@ -100,6 +100,8 @@ struct BlockTable {
   /// The change of live bytes at the step to `moment`, modulo 2^64.
   uint64_t added_bytes(uint32_t moment) const;
   uint64_t level_at(uint32_t moment) const;
+  /// The first moment with this level; moments() where there is none.
+  uint32_t first_with(uint64_t level) const;
   /// The moment right before the first event at or after a time.
   uint32_t moment_at(uint64_t time_ns) const;
   bool is_live(uint32_t block, uint32_t moment) const {

@@ -21,19 +21,12 @@ std::string in_quotes(std::string_view text) {
   return out + '"';
 }
 
-/// Of all of them: a file may have a hundred million, a document a few such places.
-uint32_t moment_with(uint64_t bytes, const BlockTable& table) {
-  uint64_t level = 0;
-  for (uint32_t m = 0; m < table.moments(); ++m) {
-    level += table.added_bytes(m);
-    if (level == bytes) return m;
-  }
-  return table.peak;
-}
-
 std::optional<uint32_t> moment_of(const EvidencePlace& evidence, const BlockTable& table) {
   if (evidence.when == EvidencePlace::When::kPeak) return table.peak;
-  if (evidence.when == EvidencePlace::When::kLevel) return moment_with(evidence.number, table);
+  if (evidence.when == EvidencePlace::When::kLevel) {
+    const uint32_t moment = table.first_with(evidence.number);
+    return moment < table.moments() ? moment : table.peak;
+  }
   if (evidence.when == EvidencePlace::When::kEvent) {
     if (table.moments() < 2 || evidence.number > table.moments() - 2) return std::nullopt;
     return static_cast<uint32_t>(evidence.number) + 1;

@@ -39,6 +39,10 @@ class LevelForest {
   Range range(uint32_t from, uint32_t to, const Step& step) const;
   template <class Step>
   uint64_t at(uint32_t moment, const Step& step) const;
+  /// The first moment with this level; size() where there is none. Leaves are looked into only where
+  /// it is between their least and most.
+  template <class Step>
+  uint32_t first_with(uint64_t level, const Step& step) const;
 
  private:
   struct Node {
@@ -73,6 +77,20 @@ uint64_t LevelForest::at(uint32_t moment, const Step& step) const {
   uint64_t level = leaf == 0 ? 0 : last_[leaf - 1];
   for (uint32_t m = leaf * kLeaf; m <= moment; ++m) level += step(m);
   return level;
+}
+
+template <class Step>
+uint32_t LevelForest::first_with(uint64_t level, const Step& step) const {
+  for (uint32_t leaf = 0; leaf * kLeaf < size_; ++leaf) {
+    const Node& node = leaf < last_.size() ? heights_[0][leaf] : open_;
+    if (level < node.least || level > node.most) continue;
+    uint64_t now = leaf == 0 ? 0 : last_[leaf - 1];
+    for (uint32_t m = leaf * kLeaf; m < std::min(size_, (leaf + 1) * kLeaf); ++m) {
+      now += step(m);
+      if (now == level) return m;
+    }
+  }
+  return size_;
 }
 
 template <class Step>

@@ -83,6 +83,10 @@ TEST(LevelForest, RangesAreThoseOfAWalk) {
     }
     forest.finish();
     const auto step = [&](uint32_t m) { return levels[m] - (m == 0 ? 0 : levels[m - 1]); };
+    for (uint64_t level = 0; level <= 50; ++level) {
+      const auto first = std::ranges::find(levels, level);
+      EXPECT_EQ(forest.first_with(level, step), first - levels.begin());
+    }
     for (int n = 0; n < 200; ++n) {
       const auto from = static_cast<uint32_t>(dice() % size);
       const auto to = static_cast<uint32_t>(from + 1 + dice() % (size - from));

@@ -9,6 +9,7 @@
 #include "analysis/leaks/leak_limit.h"
 #include "analysis/leaks/leak_names.h"
 #include "analysis/replay/snapshot_device.h"
+#include "analysis/series/like_findings.h"
 #include "analysis/series/series.h"
 #include "analysis/series/series_parts.h"
 #include "analysis/statistics/statistics.h"
@@ -447,54 +448,6 @@ class Patterns {
   std::vector<Finding> findings_;
 };
 
-/// What can be told as one with the like of other processes: no warning, and of no rank.
-bool may_be_folded(const Tables& tables, const Finding& one) {
-  if (one.severity != Severity::kInfo || one.device >= tables.devices.size()) return false;
-  const uint32_t process = tables.devices[one.device].process;
-  return process < tables.processes.size() && !tables.processes[process].rank;
-}
-
-/// `large` has as many bytes or more, at most twice as many; both have the same figures, so that
-/// neither has steps where the other has none.
-bool shows_the_same(const Tables& tables, const Finding& large, const Finding& small) {
-  const auto name = [](const auto& figure) -> const std::string& { return figure.first; };
-  return large.kind == small.kind && 2 * small.bytes.value_or(0) >= large.bytes.value_or(0) &&
-         device_name(tables.devices[large.device]) == device_name(tables.devices[small.device]) &&
-         std::ranges::equal(large.evidence, small.evidence, {}, name, name);
-}
-
-/// Workers do what their fellows do: of what is no warning the largest is told, with how many
-/// processes have the like. DeviceAnalysis::patterns has all.
-void fold_workers(const Tables& tables, std::vector<Finding>* found) {
-  std::vector<Finding*> by_size;
-  for (Finding& one : *found) {
-    if (may_be_folded(tables, one)) by_size.push_back(&one);
-  }
-  std::ranges::stable_sort(by_size, std::greater{}, [](const Finding* one) { return one->bytes; });
-  std::vector<std::pair<Finding*, size_t>> told;  // with how many more there are
-  std::vector<const Finding*> folded;
-  for (Finding* one : by_size) {
-    const auto like = std::ranges::find_if(
-        told, [&](const auto& large) { return shows_the_same(tables, *large.first, *one); });
-    if (like == told.end()) {
-      told.emplace_back(one, 0);
-    } else {
-      ++like->second;
-      folded.push_back(one);
-    }
-  }
-  for (auto& [one, more] : told) {
-    if (more != 0)
-      one->title += "; " + std::to_string(more) + " more process" +
-                    (more == 1 ? " shows" : "es show") + " the same pattern";
-  }
-  std::vector<Finding> kept;
-  for (Finding& one : *found) {
-    if (std::ranges::find(folded, &one) == folded.end()) kept.push_back(std::move(one));
-  }
-  *found = std::move(kept);
-}
-
 }  // namespace
 
 void add_patterns(const Tables& tables, std::optional<uint64_t> capacity_bytes,
@@ -524,7 +477,7 @@ void add_patterns(const Tables& tables, std::optional<uint64_t> capacity_bytes,
     }
     look(device, is_part);
   }
-  fold_workers(tables, &found);
+  fold_like_findings(tables, &found);
   for (Finding& finding : found) analysis->findings.push_back(std::move(finding));
 }
 
