@@ -310,7 +310,7 @@ std::string what_if(const Trace& trace, std::vector<std::string> settings,
 
 void bind_trace(nb::module_& module) {
   nb::class_<Trace>(module, "Trace")
-      .def_prop_ro("kind", [](const Trace& trace) { return trace.info().kind; })
+      .def_prop_ro("kind", [](const Trace& trace) { return source_kind_name(trace.info().kind); })
       .def("event_count", [](Trace& trace) { return columns_of(trace)->size(); })
       .def("column", &column, nb::arg("name"))
       .def("actions", [](Trace& trace) { return columns_of(trace)->actions; })

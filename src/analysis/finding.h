@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/finding_kind.h"
+
 namespace gpumemprof {
 
 enum class Severity : uint8_t { kInfo, kWarning, kCritical };
@@ -20,7 +22,7 @@ struct FindingLine {
 };
 
 struct Finding {
-  std::string kind;  ///< "out_of_memory", "fragmentation", "cache_slack", …
+  FindingKind kind = FindingKind::kLeak;
   Severity severity = Severity::kInfo;
   std::string name;   ///< which bug of that kind, where it is known: "loss_kept_with_graph"
   std::string title;  ///< one sentence
@@ -42,7 +44,8 @@ struct Finding {
 
 /// Whether it is about a request that an allocator refused.
 inline bool is_refusal(const Finding& finding) {
-  return finding.kind == "out_of_memory" || finding.kind == "refused_though_it_fits";
+  return finding.kind == FindingKind::kOutOfMemory ||
+         finding.kind == FindingKind::kRefusedThoughItFits;
 }
 
 /// What grew, of a finding of growth; 0 of others.

@@ -126,7 +126,7 @@ Json file_json(const PageFile& file, WholeRun& whole, Json document) {
                        {"reason", loss.reason}});
   }
   Json out = {{"kind", kind_name(whole.input().kind())},
-          {"source", analysis.source.kind},
+          {"source", source_kind_name(analysis.source.kind)},
           {"writer", text_or_null(analysis.source.writer_version_hint)},
           {"bytes", analysis.source.bytes},
           {"start_ns", std::to_string(file.facts().start_time_ns)},

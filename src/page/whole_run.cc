@@ -57,13 +57,13 @@ Status WholeRun::read_without_events(double sensitivity) {
   if (input_.kind() == InputKind::kOomDump) {
     auto refused = read_oom_dump(source.path);
     if (!refused) return std::unexpected(refused.error());
-    source.kind = "oom_dump";
+    source.kind = SourceKind::kOomDump;
     document_ = document_json(describe_refusal(*refused, current_folder(), kMostRefusalLines));
     return {};
   }
   const auto told = analyze_samples(source.path, sensitivity);
   if (!told) return std::unexpected(told.error());
-  source.path = told->path, source.kind = "telemetry", source.bytes = told->file_bytes;
+  source.path = told->path, source.kind = SourceKind::kTelemetry, source.bytes = told->file_bytes;
   document_ = document_json(describe_samples(*told));
   return {};
 }

@@ -1,6 +1,7 @@
 #include "readers/traceback_line.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 
 #include "trace/own_code.h"
@@ -11,10 +12,16 @@ namespace {
 constexpr size_t kMostText = 400;    // bytes of each part
 constexpr size_t kMostPrefix = 512;  // of the message's own line: one line may have many messages
 
-/// Without a rank's prefix, "[rank3]: ".
-std::string_view without_rank(std::string_view line) {
-  const size_t end = line.starts_with("[") ? line.substr(0, 16).find("]: ") : line.npos;
-  return end == line.npos ? line : line.substr(end + 3);
+/// Bytes that a logger or launcher puts before each line, a time or "[rank3]: ". `own`: the line of
+/// the message up to it, which without them begins with the error's name: "RuntimeError: ".
+size_t prefix_of(std::string_view own) {
+  constexpr std::string_view kNames[] = {"Error: ", "Exception: "};
+  size_t name = own.npos;
+  for (const std::string_view end : kNames) name = std::min(name, own.find(end));
+  if (name == own.npos) return 0;
+  const auto is_of_name = [](char c) { return std::isalnum(uint8_t(c)) || c == '_' || c == '.'; };
+  while (name > 0 && is_of_name(own[name - 1])) --name;
+  return name;
 }
 
 std::string_view without_indent(std::string_view line) {
@@ -41,14 +48,16 @@ TracebackLine frame_of(std::string_view line) {
 TracebackLine traceback_line(std::string_view before) {
   const size_t own = before.size() - std::min(before.size(), kMostPrefix);
   size_t end = before.substr(own).rfind('\n');
-  if (end != before.npos) end += own;
+  if (end == before.npos) return {};
+  end += own;
+  const size_t prefix = prefix_of(before.substr(end + 1));
   std::string_view code;
-  while (end != before.npos && end != 0) {
+  while (end != 0) {
     const size_t begin = before.rfind('\n', end - 1);
     if (begin == before.npos) return {};  // perhaps a part of a line
     std::string_view line = before.substr(begin + 1, end - begin - 1);
     if (line.ends_with('\r')) line.remove_suffix(1);
-    line = without_rank(line);
+    line = line.substr(std::min(prefix, line.size()));
     if (!line.starts_with("  ")) return {};
     end = begin;
     TracebackLine frame = frame_of(line);

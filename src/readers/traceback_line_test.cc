@@ -24,9 +24,19 @@ std::string text_of(const TracebackLine& line) {
 
 TEST(TracebackLine, IsTheInnermostOneOfTheProgram) {
   EXPECT_EQ(text_of(traceback_line(kTraceback)), "/me/ooms.py|7|knn|d = torch.cdist(x, x)");
-  std::string of_rank;
-  for (const char c : kTraceback) of_rank += c == '\n' ? "\r\n[rank3]: " : std::string(1, c);
-  EXPECT_EQ(text_of(traceback_line(of_rank)), "/me/ooms.py|7|knn|d = torch.cdist(x, x)");
+}
+
+TEST(TracebackLine, IsFoundBehindWhatALoggerPutsBeforeEachLine) {
+  for (std::string_view prefix :
+       {"[rank3]: ", "[default0]:", "2026-03-01T10:00:07.123456789Z ", "worker-1  | ",
+        "[trainer.Trainer 2026-03-01 10:00:07,123 ERROR] "}) {
+    std::string log;
+    for (const char c : kTraceback) {
+      log += c;
+      if (c == '\n') log.insert(log.size() - 1, "\r"), log += prefix;
+    }
+    EXPECT_EQ(text_of(traceback_line(log)), "/me/ooms.py|7|knn|d = torch.cdist(x, x)") << prefix;
+  }
 }
 
 TEST(TracebackLine, WithoutItsCodeIsTheLineAlone) {
@@ -39,7 +49,9 @@ TEST(TracebackLine, IsNotTakenFromSomethingElse) {
   for (std::string_view before :
        {"", "E: ", "\n", "\nsaid:\nE: ", "\n  step 3\nE: ",
         "\n  File \"/me/a.py\", line 1, in f\n    g()\nother words\nE: ",
-        "le \"/me/a.py\", line 1, in f\n    g()\nE: ", "  File \"/me/a.py\", line 1, in f\nE: "})
+        "le \"/me/a.py\", line 1, in f\n    g()\nE: ",
+        "\n  File \"/me/a.py\", line 1, in f\n10:07 MyError: ",
+        "  File \"/me/a.py\", line 1, in f\nE: "})
     EXPECT_EQ(traceback_line(before).file, "") << before;
 }
 

@@ -88,7 +88,6 @@ class Recording final : public EventSource {
     if (!paths) return std::unexpected(paths.error());
     folders_ = std::move(paths->folders);
     info_.path = given[0];
-    info_.kind = "recording";
     const std::set<std::string> others = files_of_other_jobs(paths->files, &loss_);
     info_.left_out_folders = folders_of_other_jobs(paths->files, others);
     std::erase_if(folders_, [&](const std::string& folder) {

@@ -364,7 +364,7 @@ std::string json_report(const Analysis& analysis, const Tables& tables, int inde
       {"schema", "gpumemprof.analysis/1"},
       {"source",
        {{"path", analysis.source.path},
-        {"kind", analysis.source.kind},
+        {"kind", source_kind_name(analysis.source.kind)},
         {"bytes", analysis.source.bytes},
         {"writer_version_hint", analysis.source.writer_version_hint},
         {"events", analysis.events},

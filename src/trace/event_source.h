@@ -46,9 +46,22 @@ struct Loss {
   bool has_every_event() const { return events == 0 && !is_open_ended(); }
 };
 
+enum class SourceKind : uint8_t {
+  kRecording,
+  kPytorchSnapshot,
+  kOomDump,
+  kTelemetry,
+  kTensorflowXplane,
+  kTensorflowBfcDump,
+  kJaxMemoryProfile,
+  kMemory,  ///< events that no file has
+};
+/// "recording", "pytorch_snapshot", …: that of JSON.
+const char* source_kind_name(SourceKind kind);
+
 struct SourceInfo {
   std::string path;
-  std::string kind;  ///< "recording"
+  SourceKind kind = SourceKind::kRecording;
   uint64_t bytes = 0;
   std::string writer_version_hint;
   std::vector<std::string> left_out_folders;  ///< all that was recorded there is of another job

@@ -17,7 +17,7 @@ class MemorySource : public EventSource {
   explicit MemorySource(EventBatch events, size_t batch_size = 4096)
       : events_(std::move(events)), batch_size_(batch_size) {
     info_.path = "memory";
-    info_.kind = "memory";
+    info_.kind = SourceKind::kMemory;
     info_.can = {.times = true,
                  .addresses = true,
                  .stacks = true,

@@ -25,9 +25,10 @@ void add_allocator_practices(const Analysis& analysis, AdviceReport* report) {
   bool has_fit = false;
   for (const Finding& finding : analysis.findings) {
     const bool is_fit = is_refusal(finding) && finding.is_fix_simulated;
-    constexpr std::string_view kOfPool[] = {"fragmentation",         "cache_slack",
-                                            "graph_pool_slack",      "stranded_stream_cache",
-                                            "record_stream_pending", "settings_conflict"};
+    constexpr FindingKind kOfPool[] = {
+        FindingKind::kFragmentation,       FindingKind::kCacheSlack,
+        FindingKind::kGraphPoolSlack,      FindingKind::kStrandedStreamCache,
+        FindingKind::kRecordStreamPending, FindingKind::kSettingsConflict};
     const bool is_of_pool = std::ranges::find(kOfPool, finding.kind) != std::end(kOfPool);
     if (finding.fix.empty() || !finding.bytes || !(is_fit ? !has_fit : is_of_pool)) continue;
     has_fit |= is_fit;

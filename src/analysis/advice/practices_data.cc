@@ -108,7 +108,7 @@ void find_leaking(const PracticeEvidence& evidence, const DeviceAnalysis& device
   const Tables& tables = evidence.tables;
   std::map<std::string, PracticeCandidate> by_name;
   for (const Finding& finding : evidence.analysis.findings) {
-    if (finding.kind != "leak" || finding.name == "gradients_kept") continue;
+    if (finding.kind != FindingKind::kLeak || finding.name == "gradients_kept") continue;
     if (finding.device != device.device) continue;
     const auto frame_of = [&](uint32_t stack) { return tables.stacks.node(stack).frame; };
     std::set<uint32_t> frames = {frame_of(finding.stack)};

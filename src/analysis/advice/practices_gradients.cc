@@ -80,7 +80,8 @@ void find_unused(const PracticeEvidence& evidence, const DeviceAnalysis& device,
                            format_bytes(gradient_bytes) + ", made at " +
                            practice_line(tables, candidate.advice.stack);
   candidate.advice.fix =
-      "Call the model that is not trained under torch.no_grad(), or freeze_layers(model, []) first";
+      "Call the model that is not trained under torch.no_grad(), or call its requires_grad_(False) "
+      "once";
   candidate.advice.evidence = {{"gradient_bytes", gradient_bytes},
                                {"activation_bytes", activation_bytes}};
   candidate.change.rule = TraceChange::Rule::kGone;

@@ -131,7 +131,7 @@ TEST(Practices, TheSameBlocksAreOfferedOnce) {
     return source;
   };
   run.analysis.findings.push_back(
-      {.kind = "leak", .name = "hook_stores", .title = "a hook", .stack = gradients[0]});
+      {.kind = FindingKind::kLeak, .name = "hook_stores", .title = "a hook", .stack = gradients[0]});
   const auto report = advise_practices(run.analysis, run.tables, open);
   ASSERT_TRUE(report);
   ASSERT_EQ(report->advice.size(), 1u);

@@ -161,7 +161,7 @@ void add_allocator(const Analysis& analysis, const Tables& tables, AdviceReport*
 /// A leak of most of the peak: what it keeps nothing else saves. Null: none.
 const Finding* largest_leak(const Analysis& analysis, const DeviceAnalysis& device) {
   const auto is_most = [&](const Finding& one) {
-    return one.kind == "leak" && one.device == device.device &&
+    return one.kind == FindingKind::kLeak && one.device == device.device &&
            2 * one.bytes.value_or(0) > device.figures.peak_bytes;
   };
   const auto found = std::ranges::find_if(analysis.findings, is_most);

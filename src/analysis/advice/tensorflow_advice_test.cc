@@ -112,7 +112,7 @@ TEST(TensorflowAdvice, BesideALeakOfMostOfThePeakNothingElseIsSuggested) {
   Recording recording;
   recording.holds(42 * kMiB, kEagerCall, "RandomStandardNormal");
   Finding leak;
-  leak.kind = "leak", leak.bytes = 22 * kMiB;
+  leak.kind = FindingKind::kLeak, leak.bytes = 22 * kMiB;
   const auto report = recording.advice({leak});
   EXPECT_EQ(kinds(report), Kinds{});
   EXPECT_TRUE(is_unknown(report, "tf_function"));

@@ -1,7 +1,7 @@
 #include "analysis/compare/fail_on.h"
 
 #include <algorithm>
-#include <array>
+#include <optional>
 
 #include "base/size.h"
 
@@ -9,30 +9,20 @@ namespace gpumemprof {
 namespace {
 
 constexpr std::string_view kPeak = "peak>";
-constexpr std::string_view kOutOfMemory = "out_of_memory";
-constexpr std::array<std::string_view, 18> kKinds = {
-    "leak",
-    "steady_growth",
-    "spike",
-    "out_of_memory",
-    "fragmentation",
-    "cache_slack",
-    "rounding",
-    "graph_pool_slack",
-    "stranded_stream_cache",
-    "record_stream_pending",
-    "refused_though_it_fits",
-    "settings_conflict",
-    "nccl_communicators",
-    "double_weights_in_phase",
-    "pinned_rounding",
-    "pinned_cache_growth",
-    "replay_mismatch",
-    "inconsistent_trace"};
+constexpr FindingKind kKinds[] = {
+    FindingKind::kLeak,           FindingKind::kSteadyGrowth,
+    FindingKind::kSpike,          FindingKind::kOutOfMemory,
+    FindingKind::kFragmentation,  FindingKind::kCacheSlack,
+    FindingKind::kRounding,       FindingKind::kGraphPoolSlack,
+    FindingKind::kStrandedStreamCache, FindingKind::kRecordStreamPending,
+    FindingKind::kRefusedThoughItFits, FindingKind::kSettingsConflict,
+    FindingKind::kNcclCommunicators,   FindingKind::kDoubleWeightsInPhase,
+    FindingKind::kPinnedRounding,      FindingKind::kPinnedCacheGrowth,
+    FindingKind::kReplayMismatch,      FindingKind::kInconsistentTrace};
 
 /// A refusal is one of memory, whatever its kind.
-bool is_of(const Finding& finding, std::string_view condition) {
-  return condition == kOutOfMemory ? is_refusal(finding) : finding.kind == condition;
+bool is_of(const Finding& finding, FindingKind condition) {
+  return condition == FindingKind::kOutOfMemory ? is_refusal(finding) : finding.kind == condition;
 }
 
 /// Of the program that was recorded; findings of snapshots are told as such.
@@ -58,12 +48,12 @@ Result<FailCondition> parse_one(std::string_view text) {
     if (!bytes) return std::unexpected(bytes.error());
     return FailCondition{.peak_bytes = *bytes};
   }
-  if (text == "oom") text = kOutOfMemory;
-  if (std::ranges::find(kKinds, text) != kKinds.end()) {
-    return FailCondition{.finding = std::string(text)};
+  const auto kind = text == "oom" ? FindingKind::kOutOfMemory : finding_kind_of(text);
+  if (kind && std::ranges::find(kKinds, *kind) != std::end(kKinds)) {
+    return FailCondition{.finding = kind};
   }
   std::string known;
-  for (std::string_view kind : kKinds) known += std::string(kind) + ", ";
+  for (const FindingKind one : kKinds) known += std::string(finding_kind_name(one)) + ", ";
   return fail(ErrorCode::kUsage, "unknown condition '" + std::string(text) + "'; known are " +
                                      known + "or peak>SIZE");
 }
@@ -86,7 +76,7 @@ std::vector<std::string> failures(const std::vector<FailCondition>& conditions,
                                   const Analysis& analysis, const Tables& tables) {
   std::vector<std::string> out;
   for (const FailCondition& condition : conditions) {
-    if (condition.finding.empty()) {
+    if (!condition.finding) {
       const DeviceAnalysis* device = main_device(analysis, tables);
       if (!device || device->figures.peak_bytes <= condition.peak_bytes) continue;
       out.push_back("the peak of " + memory_name(*device, tables) + " is " +
@@ -97,15 +87,17 @@ std::vector<std::string> failures(const std::vector<FailCondition>& conditions,
     size_t count = 0;
     const Finding* first = nullptr;
     for (const Finding& finding : analysis.findings) {
-      if (!is_of(finding, condition.finding) || finding.severity == Severity::kInfo) continue;
+      if (!is_of(finding, *condition.finding) || finding.severity == Severity::kInfo) continue;
       if (count++ == 0) first = &finding;
     }
+    const std::string kind = finding_kind_name(*condition.finding);
     if (!first) {
-      const std::string what = condition.finding == kOutOfMemory ? ran_out(analysis.ends) : "";
-      if (!what.empty()) out.push_back(condition.finding + ": " + what);
+      const bool is_refused = condition.finding == FindingKind::kOutOfMemory;
+      const std::string what = is_refused ? ran_out(analysis.ends) : "";
+      if (!what.empty()) out.push_back(kind + ": " + what);
       continue;
     }
-    out.push_back(condition.finding + ": " + first->title +
+    out.push_back(kind + ": " + first->title +
                   (count > 1 ? " (and " + std::to_string(count - 1) + " more)" : ""));
   }
   return out;

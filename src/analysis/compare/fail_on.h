@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,7 +13,7 @@
 namespace gpumemprof {
 
 struct FailCondition {
-  std::string finding;      ///< kind of a finding; empty: it is about the peak
+  std::optional<FindingKind> finding;  ///< absent: it is about the peak
   uint64_t peak_bytes = 0;  ///< more than this fails
 };
 

@@ -22,7 +22,7 @@ TEST(FailOn, SeveralConditionsStandWithCommasBetween) {
   const auto conditions = parse_fail_conditions("leak, peak>20GiB");
   ASSERT_TRUE(conditions);
   ASSERT_EQ(conditions->size(), 2);
-  EXPECT_EQ((*conditions)[0].finding, "leak");
+  EXPECT_EQ((*conditions)[0].finding, FindingKind::kLeak);
   EXPECT_EQ((*conditions)[1].peak_bytes, uint64_t{20} << 30);
 }
 
@@ -45,10 +45,13 @@ TEST(FailOn, APeakFailsAboveItsBoundOnly) {
 TEST(FailOn, AFindingFailsFromAWarningOn) {
   const auto conditions = parse_fail_conditions("leak");
   Analysis analysis = with_peak(1);
-  analysis.findings.push_back({.kind = "leak", .severity = Severity::kInfo, .title = "kept"});
+  analysis.findings.push_back(
+      {.kind = FindingKind::kLeak, .severity = Severity::kInfo, .title = "kept"});
   EXPECT_TRUE(failures(*conditions, analysis, with_cpu()).empty());
-  analysis.findings.push_back({.kind = "leak", .severity = Severity::kWarning, .title = "a.py:1"});
-  analysis.findings.push_back({.kind = "leak", .severity = Severity::kWarning, .title = "a.py:2"});
+  analysis.findings.push_back(
+      {.kind = FindingKind::kLeak, .severity = Severity::kWarning, .title = "a.py:1"});
+  analysis.findings.push_back(
+      {.kind = FindingKind::kLeak, .severity = Severity::kWarning, .title = "a.py:2"});
   EXPECT_EQ(failures(*conditions, analysis, with_cpu()),
             std::vector<std::string>{"leak: a.py:1 (and 1 more)"});
 }

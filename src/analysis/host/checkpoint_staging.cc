@@ -54,7 +54,7 @@ std::vector<Finding> checkpoint_staging(const Analysis& analysis, const Tables& 
       if (holder.bytes > most) most = holder.bytes, found.stack = holder.stack;
     }
     if (bytes < kLeastStaged || bytes < peak / 4) continue;
-    found.kind = "checkpoint_staging", found.severity = Severity::kWarning;
+    found.kind = FindingKind::kCheckpointStaging, found.severity = Severity::kWarning;
     found.title = fmt::format(
         "{} of the peak of {} were copies in host memory for saving a checkpoint",
         format_bytes(bytes), format_bytes(peak));

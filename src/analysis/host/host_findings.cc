@@ -24,7 +24,7 @@ Severity severity_of(uint64_t bytes) {
   return bytes >= kWorthAWarning ? Severity::kWarning : Severity::kInfo;
 }
 
-Finding of_host(const char* kind, Severity severity, std::string title, std::string fix) {
+Finding of_host(FindingKind kind, Severity severity, std::string title, std::string fix) {
   Finding out;
   out.kind = kind, out.severity = severity, out.title = std::move(title);
   out.fix = std::move(fix), out.device = kOfTheHost;
@@ -85,7 +85,7 @@ std::optional<Finding> killed(const HostRun& run, const ProgramEnd& end) {
     if (const std::string of = largest_class(largest->highest); !of.empty())
       title += ", mostly " + of;
   }
-  Finding out = of_host("killed_by_the_kernel", Severity::kCritical, std::move(title),
+  Finding out = of_host(FindingKind::kKilledByTheKernel, Severity::kCritical, std::move(title),
                         "raise the limit of the container or job, or use less memory in the "
                         "largest process");
   if (is_run) out.confidence = 0.8;
@@ -116,7 +116,7 @@ std::optional<Finding> page_cache(const HostRun& run) {
   const uint64_t droppable = used - *kept;
   if (used < limit - limit / 5 || droppable < used / 2 || *kept > limit / 2) return std::nullopt;
   Finding out = of_host(
-      "page_cache_is_not_a_leak", Severity::kInfo,
+      FindingKind::kPageCacheIsNotALeak, Severity::kInfo,
       fmt::format("the cgroup used {} of its limit of {}; {} of that was page cache, which the "
                   "kernel drops when memory is needed; only {} could not be dropped",
                   format_bytes(used), format_bytes(limit), format_bytes(droppable),
@@ -163,7 +163,7 @@ std::optional<Finding> retention(const HostProcess& process, const ProgramEnds& 
   }
   if (!at || most < kLeastToTell || most < *at->resident.bytes / 4) return std::nullopt;
   Finding out = of_host(
-      "malloc_retention", severity_of(most),
+      FindingKind::kMallocRetention, severity_of(most),
       fmt::format("glibc's malloc keeps {} of free memory in {}, which has {} resident",
                   format_bytes(most), name_of(process), format_bytes(*at->resident.bytes)),
       "call malloc_trim(0) after phases that free much, or set MALLOC_ARENA_MAX=2 and "
@@ -199,7 +199,7 @@ std::optional<Finding> copied_weights(const HostRun& run) {
   const std::string file =
       first->most_copied_file.empty() ? "a mapped file" : first->most_copied_file;
   Finding out = of_host(
-      "weights_copied_privately", Severity::kWarning,
+      FindingKind::kWeightsCopiedPrivately, Severity::kWarning,
       fmt::format("{} wrote to {} of pages mapped from {} and now has private copies of them",
                   name_of(*first), format_bytes(most), file),
       "do not change mapped tensors in place: copy a tensor before you change it, or load weights "
@@ -216,7 +216,7 @@ std::optional<Finding> compile_workers(const HostRun& run) {
   if (sum.bytes < 512 * kMiB && sum.bytes < run.highest_resident->bytes / 2) return std::nullopt;
   if (sum.bytes < kLeastToTell) return std::nullopt;
   Finding out = of_host(
-      "compile_workers", Severity::kInfo,
+      FindingKind::kCompileWorkers, Severity::kInfo,
       fmt::format("{} compile workers of torch.compile had {} resident in total{}",
                   sum.processes, format_bytes(sum.bytes),
                   run.compile_workers_proportional
@@ -240,7 +240,7 @@ std::optional<Finding> copy_on_write(const HostRun& run) {
   const HostProcess& parent = run.processes[copies->parent];
   const bool is_one = copies->workers == 1;
   Finding out = of_host(
-      "fork_copy_on_write", severity_of(copies->copied_bytes),
+      FindingKind::kForkCopyOnWrite, severity_of(copies->copied_bytes),
       fmt::format("{} of the {} that {} with {} were copied, because {} wrote to those pages",
                   format_bytes(copies->copied_bytes), format_bytes(copies->shared_at_first_bytes),
                   is_one ? "a forked process shared"
@@ -266,7 +266,7 @@ std::optional<Finding> left_in_shm(const ProgramEnd& end) {
   const LeftFile& largest = *std::ranges::max_element(end.left_in_shm, {}, &LeftFile::bytes);
   const std::string name = largest.name.empty() ? "(no name)" : largest.name;
   Finding out = of_host(
-      "shm_left_behind", own != 0 ? Severity::kWarning : Severity::kInfo,
+      FindingKind::kShmLeftBehind, own != 0 ? Severity::kWarning : Severity::kInfo,
       end.left_in_shm.size() == 1
           ? fmt::format("1 file in /dev/shm ({}) was made during the run and not removed: {}",
                         format_bytes(bytes), name)

@@ -87,7 +87,7 @@ std::vector<Finding> findings_of(const std::vector<Values>& looks, const Program
   return host_findings(*found, ends);
 }
 
-const Finding* finding_of(const std::vector<Finding>& findings, std::string_view kind) {
+const Finding* finding_of(const std::vector<Finding>& findings, FindingKind kind) {
   for (const Finding& one : findings)
     if (one.kind == kind) return &one;
   return nullptr;
@@ -274,7 +274,7 @@ std::vector<Values> family(uint64_t copied_by_each, uint64_t asked_by_each) {
 
 TEST(HostFindings, WhatWorkersCopiedByWritingIsTold) {
   const auto found = findings_of(family(120 * kMiB, 0));
-  const Finding* copied = finding_of(found, "fork_copy_on_write");
+  const Finding* copied = finding_of(found, FindingKind::kForkCopyOnWrite);
   ASSERT_TRUE(copied);
   EXPECT_EQ(copied->bytes, 240 * kMiB) << "120 MiB more in each of two: of 300 MiB, 540 are there";
   EXPECT_EQ(evidence(*copied, "shared_at_first_bytes"), 600 * kMiB);
@@ -295,7 +295,7 @@ TEST(HostFindings, WorkersThatBeginAndEndAtOtherTimesCountTogether) {
   say(1, 7, 180 / 3 + 120 / 2, 0), say(1, 8, 180 / 3 + 120, 120), say(1, 9, 180 / 3 + 120 / 2, 0);
   say(2, 7, 200 / 2 + 100, 100), say(2, 9, 200 / 2 + 100, 100);
   const auto found = findings_of(looks);
-  const Finding* copied = finding_of(found, "fork_copy_on_write");
+  const Finding* copied = finding_of(found, FindingKind::kForkCopyOnWrite);
   ASSERT_TRUE(copied);
   EXPECT_EQ(copied->bytes, (120 + 100) * kMiB);
   EXPECT_EQ(evidence(*copied, "shared_at_first_bytes"), 600 * kMiB);
@@ -312,11 +312,11 @@ TEST(HostFindings, AWorkerThatEndsLeavesNoCopies) {
   };
   for (const int64_t pid : {7, 8, 9}) say(0, pid, 100);
   for (const int64_t pid : {7, 9}) say(1, pid, 150);
-  EXPECT_FALSE(finding_of(findings_of(looks), "fork_copy_on_write"));
+  EXPECT_FALSE(finding_of(findings_of(looks), FindingKind::kForkCopyOnWrite));
 }
 
 TEST(HostFindings, WhatWorkersAskedForThemselvesIsNoCopy) {
-  EXPECT_FALSE(finding_of(findings_of(family(0, 120 * kMiB)), "fork_copy_on_write"));
+  EXPECT_FALSE(finding_of(findings_of(family(0, 120 * kMiB)), FindingKind::kForkCopyOnWrite));
 }
 
 TEST(HostFindings, WhatTheParentFreedIsNoCopy) {
@@ -328,26 +328,26 @@ TEST(HostFindings, WhatTheParentFreedIsNoCopy) {
                 {.anonymous = 300 * kMiB, .file = 1, .shared = 0, .pss = 150 * kMiB,
                  .pss_anonymous = 150 * kMiB, .private_dirty = 0, .parent = 7},
                 &looks[1]);
-  EXPECT_FALSE(finding_of(findings_of(looks), "fork_copy_on_write"));
+  EXPECT_FALSE(finding_of(findings_of(looks), FindingKind::kForkCopyOnWrite));
 }
 
 TEST(HostFindings, AFullCgroupOfPageCacheIsNoLeak) {
   Values cache, anonymous;
   say_cgroup(1000, 200, 750, 10, &cache);
   const auto found = findings_of({cache});
-  const Finding* finding = finding_of(found, "page_cache_is_not_a_leak");
+  const Finding* finding = finding_of(found, FindingKind::kPageCacheIsNotALeak);
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->bytes, 750u);
   EXPECT_EQ(evidence(*finding, "working_set_bytes"), 210u);
   EXPECT_EQ(finding->severity, Severity::kInfo);
   say_cgroup(1000, 750, 200, 10, &anonymous);
-  EXPECT_FALSE(finding_of(findings_of({anonymous}), "page_cache_is_not_a_leak"));
+  EXPECT_FALSE(finding_of(findings_of({anonymous}), FindingKind::kPageCacheIsNotALeak));
 }
 
 TEST(HostFindings, WhatAnyWorkerOfAProgramWithPyTorchCopiesIsNotTold) {
-  EXPECT_FALSE(finding_of(findings_of(family(36 * kMiB, 0)), "fork_copy_on_write"));
+  EXPECT_FALSE(finding_of(findings_of(family(36 * kMiB, 0)), FindingKind::kForkCopyOnWrite));
   const auto found = findings_of(family(45 * kMiB, 0));
-  const Finding* copied = finding_of(found, "fork_copy_on_write");
+  const Finding* copied = finding_of(found, FindingKind::kForkCopyOnWrite);
   ASSERT_TRUE(copied);
   EXPECT_EQ(copied->bytes, 90 * kMiB);
 }
@@ -362,7 +362,7 @@ TEST(HostFindings, AKilledWorkerIsTheLargestAtItsOwnLastSample) {
   ProgramEnds ends;
   ends.runs = {end};
   const auto found = findings_of({before, after}, ends);
-  const Finding* killed = finding_of(found, "killed_by_the_kernel");
+  const Finding* killed = finding_of(found, FindingKind::kKilledByTheKernel);
   ASSERT_TRUE(killed);
   EXPECT_EQ(evidence(*killed, "largest_pid"), 8u);
   EXPECT_EQ(killed->bytes, 550u);
@@ -378,7 +378,7 @@ TEST(HostFindings, TheLargestProcessIsNamedWhereTheKernelKilled) {
   ProgramEnds ends;
   ends.runs = {end};
   const auto found = findings_of({look}, ends);
-  const Finding* killed = finding_of(found, "killed_by_the_kernel");
+  const Finding* killed = finding_of(found, FindingKind::kKilledByTheKernel);
   ASSERT_TRUE(killed);
   EXPECT_EQ(evidence(*killed, "largest_pid"), 8u);
   EXPECT_EQ(evidence(*killed, "largest_anonymous_bytes"), 500u);
@@ -387,7 +387,7 @@ TEST(HostFindings, TheLargestProcessIsNamedWhereTheKernelKilled) {
             "the kernel's OOM killer ended the program; the cgroup's limit is 600 B; python train.py (pid 8) "
             "was the largest with 550 B, mostly anonymous memory");
   ends.runs[0].kernel_kills = 0;
-  EXPECT_FALSE(finding_of(findings_of({look}, ends), "killed_by_the_kernel"));
+  EXPECT_FALSE(finding_of(findings_of({look}, ends), FindingKind::kKilledByTheKernel));
 }
 
 TEST(HostFindings, ARecorderThatWasKilledIsSeenByItsLastSample) {
@@ -403,7 +403,7 @@ TEST(HostFindings, ARecorderThatWasKilledIsSeenByItsLastSample) {
     HostMemories changed = *memories;
     changed.runs[0].is_over = is_over;
     const auto found = host_findings(changed, ends);
-    return finding_of(found, "killed_by_the_kernel") != nullptr;
+    return finding_of(found, FindingKind::kKilledByTheKernel) != nullptr;
   };
   EXPECT_TRUE(killed(full, true));
   EXPECT_FALSE(killed(full, false)) << "it still runs";
@@ -434,23 +434,23 @@ TEST(HostFindings, MallocKeepsWhatTwoLooksInTurnSay) {
     });
   };
   const auto kept = found(250, 200);
-  const Finding* finding = finding_of(kept, "malloc_retention");
+  const Finding* finding = finding_of(kept, FindingKind::kMallocRetention);
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->bytes, 200 * kMiB);
-  EXPECT_FALSE(finding_of(found(10, 250), "malloc_retention")) << "as the program ended";
+  EXPECT_FALSE(finding_of(found(10, 250), FindingKind::kMallocRetention)) << "as the program ended";
   swing = 90;
   const auto partly = found(250, 200);
-  ASSERT_TRUE(finding_of(partly, "malloc_retention"));
-  EXPECT_EQ(finding_of(partly, "malloc_retention")->bytes, 110 * kMiB);
+  ASSERT_TRUE(finding_of(partly, FindingKind::kMallocRetention));
+  EXPECT_EQ(finding_of(partly, FindingKind::kMallocRetention)->bytes, 110 * kMiB);
   const auto grown = found(110, 200);
-  ASSERT_TRUE(finding_of(grown, "malloc_retention")) << "the 90 came from the kernel, and stay";
-  EXPECT_EQ(finding_of(grown, "malloc_retention")->bytes, 110 * kMiB);
+  ASSERT_TRUE(finding_of(grown, FindingKind::kMallocRetention)) << "the 90 came from the kernel, and stay";
+  EXPECT_EQ(finding_of(grown, FindingKind::kMallocRetention)->bytes, 110 * kMiB);
   live_before = 190;
-  EXPECT_FALSE(finding_of(found(110, 200), "malloc_retention")) << "the heap is as large as it was";
+  EXPECT_FALSE(finding_of(found(110, 200), FindingKind::kMallocRetention)) << "the heap is as large as it was";
   live_before = 100, swing = 150;
-  EXPECT_FALSE(finding_of(found(250, 200), "malloc_retention")) << "the next step asks for it again";
+  EXPECT_FALSE(finding_of(found(250, 200), FindingKind::kMallocRetention)) << "the next step asks for it again";
   swing = 0, anonymous = 200;
-  EXPECT_FALSE(finding_of(found(250, 200), "malloc_retention")) << "its pages were given back";
+  EXPECT_FALSE(finding_of(found(250, 200), FindingKind::kMallocRetention)) << "its pages were given back";
 }
 
 TEST(HostFindings, FilesLeftInDevShmAreTold) {
@@ -458,10 +458,10 @@ TEST(HostFindings, FilesLeftInDevShmAreTold) {
   say_process(7, {.anonymous = 1, .file = 0, .shared = 0}, &look);
   ProgramEnds ends;
   ends.runs = {{}};
-  EXPECT_FALSE(finding_of(findings_of({look}, ends), "shm_left_behind"));
+  EXPECT_FALSE(finding_of(findings_of({look}, ends), FindingKind::kShmLeftBehind));
   ends.runs[0].left_in_shm = {{"torch_7_1_0", 4096, true}, {"psm_a", 100, false}};
   const auto found = findings_of({look}, ends);
-  const Finding* left = finding_of(found, "shm_left_behind");
+  const Finding* left = finding_of(found, FindingKind::kShmLeftBehind);
   ASSERT_TRUE(left);
   EXPECT_EQ(left->bytes, 4196u);
   EXPECT_EQ(evidence(*left, "own_files"), 1u);

@@ -69,7 +69,7 @@ std::optional<Finding> double_weights(const DeviceAnalysis& device) {
   const std::optional<uint64_t> left = left_after_peak(device, again);
   if (!left) return std::nullopt;
   return Finding{
-      .kind = "double_weights_in_phase",
+      .kind = FindingKind::kDoubleWeightsInPhase,
       .severity = Severity::kWarning,
       .title = "at the peak, " + format_bytes(again) + " of parameters existed a second time: " +
                std::to_string(names) + (names == 1 ? " parameter" : " parameters") +

@@ -48,7 +48,7 @@ HeldBytes held_bytes(const std::vector<ProcessHistory>& histories) {
 
 /// A run like the one that was recorded does not get to its end a second time.
 void end_again(Finding* finding) {
-  if (finding->kind == "leak") finding->severity = Severity::kCritical;
+  if (finding->kind == FindingKind::kLeak) finding->severity = Severity::kCritical;
 }
 
 /// Where the program ended for want of that device's memory, the bytes of its last request; 0 where
@@ -81,7 +81,7 @@ void add_limit(const Leak& leak, const LeakLimit& limit, Finding* finding) {
 
 /// Known without a trend: the blocks themselves are there.
 Finding kept_gradients_finding(const KeptGradients& kept, const Tables& tables) {
-  return {.kind = "leak",
+  return {.kind = FindingKind::kLeak,
           .severity = Severity::kInfo,
           .name = "gradients_kept",
           .title = "gradients made at " + short_line(tables, kept.node) +
@@ -124,8 +124,7 @@ std::string who_keeps(const LeakGroup& group, const Tables& tables) {
 }
 
 struct Kind {
-  const char* name;
-  bool is_leak;
+  FindingKind kind;
   const char* what_repeats;
   const char* title;
   const char* fix;
@@ -147,21 +146,16 @@ Severity severity_of(const Leak& leak, const Analysis& analysis) {
 
 Kind kind_of(const LeakGroup& group) {
   const LeakName& bug = *group.name;
-  if (std::string_view(bug.name) == kSizesRise) {
-    return {kSizesRise, false, "step", bug.title, bug.fix};
-  }
-  if (std::string_view(bug.name) == kFillsToLimit) {
-    return {kFillsToLimit, false, "step", bug.title, bug.fix};
-  }
+  if (bug.kind != FindingKind::kLeak) return {bug.kind, "step", bug.title, bug.fix};
   // A block that is copied into a larger one in every round is no data that is loaded, unless it is
   // used when the loop is over.
   const bool may_be_data = !group.evidence.grows_one_block || group.whole.is_used_after;
   if (!group.whole.are_steps && may_be_data) {
-    return {kGrowthInLoop, false, "round of a loop",
+    return {FindingKind::kGrowthInLoop, "round of a loop",
             "no step is known; it may be data being loaded",
             "mark the end of each step with gpumemprof.step()"};
   }
-  return {"leak", true, "step", bug.title, bug.fix};
+  return {bug.kind, "step", bug.title, bug.fix};
 }
 
 void add_entries(const LeakEvidence& evidence, Finding* finding) {
@@ -182,9 +176,10 @@ Finding leak_finding(const LeakGroup& group, const Tables& tables, const Analysi
   const Leak& leak = group.whole;
   const uint64_t a_step = rounded(leak.bytes_a_step);
   const Kind kind = kind_of(group);
-  Finding finding{.kind = kind.name,
-                  .severity = kind.is_leak ? severity_of(leak, analysis) : Severity::kInfo,
-                  .name = kind.is_leak ? group.name->name : "",
+  const bool is_leak = kind.kind == FindingKind::kLeak;
+  Finding finding{.kind = kind.kind,
+                  .severity = is_leak ? severity_of(leak, analysis) : Severity::kInfo,
+                  .name = is_leak ? group.name->name : "",
                   .title = who_keeps(group, tables) + format_bytes(a_step) + " more with every " +
                            kind.what_repeats + ": " + kind.title,
                   .bytes = leak.live_bytes,
@@ -200,7 +195,7 @@ Finding leak_finding(const LeakGroup& group, const Tables& tables, const Analysi
                   .fix = kind.fix,
                   .device = leak.device};
   // Where each block replaces a smaller one, those that are left at the end say nothing.
-  if (kind.name != kSizesRise) {
+  if (kind.kind != FindingKind::kSizesRise) {
     uint64_t survivors = 0;
     for (const LeakStack& stack : leak.stacks) survivors += stack.survivors;
     finding.evidence.emplace_back("survivors", survivors);
@@ -210,7 +205,7 @@ Finding leak_finding(const LeakGroup& group, const Tables& tables, const Analysi
   if (leak.period_from == Period::From::kRounds) {
     finding.facts.emplace_back("round", short_line(tables, leak.round_node));
   }
-  if (kind.name == kFillsToLimit) add_entries(group.evidence, &finding);
+  if (kind.kind == FindingKind::kFillsToLimit) add_entries(group.evidence, &finding);
   finding.facts.emplace_back("steps_from", leak.period_from == Period::From::kMarks
                                                ? "steps of optimizers, or marked ones"
                                                : "rounds of a line, as no steps are marked");
@@ -244,7 +239,8 @@ void add_leak_findings(const std::vector<ProcessHistory>& histories, const Table
     if (refused_bytes) {
       // The limit was reached. Without what is kept there was room for the request.
       if (finding.bytes.value_or(0) >= *refused_bytes) end_again(&finding);
-    } else if (finding.kind != kSizesRise) {  // a step's own peak grows faster than what it leaves
+    } else if (finding.kind != FindingKind::kSizesRise) {
+      // A step's own peak grows faster than what it leaves.
       const Room room = room_of(group.whole.device, tables,
                                 held[{group.whole.process, group.whole.device}],
                                 context.capacity_bytes, context.host_rooms);
@@ -253,7 +249,7 @@ void add_leak_findings(const std::vector<ProcessHistory>& histories, const Table
     if (is_host_blocks(device) || is_tensorflow(device) || is_jax(device)) {
       finding.facts.emplace_back("holder",
                                  "unknown, because only holders of PyTorch's tensors are looked up");
-      if (finding.kind == "leak" && is_host_blocks(device))
+      if (finding.kind == FindingKind::kLeak && is_host_blocks(device))
         finding.fix = "free these blocks, or limit what keeps them";
     } else {
       add_holder({group.evidence.holder, group.evidence.held_blocks},
@@ -270,7 +266,7 @@ void add_leak_findings(const std::vector<ProcessHistory>& histories, const Table
 }
 
 void fold_processes(const Tables& tables, std::vector<Finding>* findings) {
-  using Bug = std::tuple<std::string, std::string, uint32_t, int8_t>;  // line, type of device
+  using Bug = std::tuple<FindingKind, std::string, uint32_t, int8_t>;  // line, type of device
   std::map<Bug, std::vector<size_t>> alike;
   for (size_t i = 0; i < findings->size(); ++i) {
     const Finding& one = (*findings)[i];

@@ -20,7 +20,8 @@ class FoldProcesses : public ::testing::Test {
     }
   }
   Finding leak(uint16_t device, uint64_t bytes, Severity severity = Severity::kWarning) {
-    return {.kind = "leak", .severity = severity, .name = "worker_growth", .bytes = bytes,
+    return {.kind = FindingKind::kLeak, .severity = severity, .name = "worker_growth",
+            .bytes = bytes,
             .stack = lines_[0], .device = device};
   }
   std::vector<Finding> folded(std::vector<Finding> findings) {

@@ -100,8 +100,8 @@ constexpr LeakName kOutputs = {"activations_kept",
 /// The first that holds is the name: what keeps it is surer than what it was made by.
 constexpr Rule kRules[] = {
     {[](const Evidence& e) { return e.grows_one_block && e.sizes_rise; },
-     {kSizesRise, "the program's inputs grow, and the memory of each pass grows with them",
-      "if that is not intended, limit lengths and sizes"}},
+     {"sizes_rise", "the program's inputs grow, and the memory of each pass grows with them",
+      "if that is not intended, limit lengths and sizes", FindingKind::kSizesRise}},
     {[](const Evidence& e) { return is_owned_by(e, "exception"); },
      {"exception_traceback", "stored exceptions keep their frames and the frames' tensors",
       "keep the text: traceback.format_exc(); or call traceback.clear_frames() and drop "
@@ -122,8 +122,8 @@ constexpr Rule kRules[] = {
       "create one optimizer and change its param_groups, or drop every reference to the old one, "
       "including those of schedulers"}},
     {[](const Evidence& e) { return is_limited(e); },
-     {kFillsToLimit, "a deque fills up to its maxlen",
-      "lower maxlen if that is too much memory"}},
+     {"fills_to_limit", "a deque fills up to its maxlen",
+      "lower maxlen if that is too much memory", FindingKind::kFillsToLimit}},
     // A leaked cycle gains a block a step; a block that is replaced was merely unreferenced when it
     // was sampled.
     {[](const Evidence& e) { return is_owned_by(e, "nothing") && !e.grows_one_block; }, kCycle},

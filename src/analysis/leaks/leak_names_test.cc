@@ -34,11 +34,11 @@ TEST(LeakNames, WhereTheHolderIsKnownNobodyIsToldToLookForIt) {
 TEST(LeakNames, ADequeWithAMaxlenFillsUntilItHasBeenFull) {
   const TensorHolder deque{.owner = "variable", .through = {"deque", "tuple"}, .tensors = 59,
                            .entries = 60, .most_entries = 60};
-  EXPECT_EQ(held_by(deque), kFillsToLimit);
+  EXPECT_EQ(held_by(deque), "fills_to_limit");
   EXPECT_EQ(held_by(deque, {.was_full = true}), kGrowth) << "its entries grow";
   EXPECT_EQ(held_by({.owner = "variable", .through = {"deque"}, .tensors = 9}), kGrowth);
   EXPECT_EQ(held_by({.owner = "hook", .tensors = 9, .entries = 9, .most_entries = 60}),
-            kFillsToLimit);
+            "fills_to_limit");
   EXPECT_EQ(held_by({.owner = "variable", .tensors = 9, .with_graph = 9, .scalars = 9, .entries = 9,
                      .most_entries = 60}),
             "loss_kept_with_graph");

@@ -23,7 +23,7 @@ void add_pool(std::shared_ptr<const BfcPool> state, Analysis* analysis) {
   // Free memory in one piece is at anybody's disposal, whatever its size.
   if (in_pieces != 0 && in_pieces >= picture.bytes / kFreeShare) {
     analysis->findings.push_back(
-        {.kind = "fragmentation",
+        {.kind = FindingKind::kFragmentation,
          .severity = Severity::kWarning,
          .title = format_bytes(picture.free_bytes) + " are free in " +
                   count_of(picture.free_chunks, "chunk") + ", but no more than " +
@@ -37,7 +37,7 @@ void add_pool(std::shared_ptr<const BfcPool> state, Analysis* analysis) {
   }
   if (picture.unasked_bytes && picture.unasked_bytes->least != 0 &&
       picture.unasked_bytes->least >= picture.bytes_in_use / kUnaskedShare) {
-    analysis->findings.push_back({.kind = "rounding",
+    analysis->findings.push_back({.kind = FindingKind::kRounding,
                                   .severity = Severity::kInfo,
                                   .title = "chunks in use hold " +
                                            format_bytes(picture.unasked_bytes->least) +
@@ -49,7 +49,7 @@ void add_pool(std::shared_ptr<const BfcPool> state, Analysis* analysis) {
   }
   if (pool.peak_in_use && pool.peak_in_use->least_bytes > picture.bytes_in_use) {
     analysis->findings.push_back(
-        {.kind = "earlier_peak",
+        {.kind = FindingKind::kEarlierPeak,
          .severity = Severity::kInfo,
          .title = "the pool's peak since the program began was higher: " +
                   format_bytes(pool.peak_in_use->bytes),

@@ -45,7 +45,7 @@ void add_nccl_communicators(const Tables& tables, Analysis* analysis) {
     if (!is_worth(bytes, all) && !(bytes != 0 && has_host && is_worth(pinned, host->pinned_peak_bytes)))
       continue;
     Finding finding{
-        .kind = "nccl_communicators",
+        .kind = FindingKind::kNcclCommunicators,
         .severity = Severity::kInfo,
         .title = "NCCL held " + format_bytes(bytes) + " of the " + format_bytes(all) +
                  " that the driver had handed out at the peak; PyTorch does not count NCCL's "

@@ -72,7 +72,7 @@ std::optional<Finding> find_graph_pool_slack(const AllocatorTrace& trace, const 
   if (!is_worth(slack.free_bytes, slack.reserved_bytes)) return std::nullopt;
   const bool is_of_end = slack.free_bytes == end.free_bytes;
   Finding finding{
-      .kind = "graph_pool_slack",
+      .kind = FindingKind::kGraphPoolSlack,
       .severity = Severity::kInfo,
       .title = format_bytes(slack.free_bytes) + " of the " + format_bytes(slack.pools_bytes) +
                " in private pools (CUDA graphs, MemPools) are free at the " +

@@ -12,7 +12,7 @@ std::optional<Finding> find_pinned_cache_growth(const PinnedUse& use) {
     return std::nullopt;
   }
   return Finding{
-      .kind = "pinned_cache_growth",
+      .kind = FindingKind::kPinnedCacheGrowth,
       .severity = Severity::kWarning,
       .title = "PyTorch keeps " + format_bytes(use.taken_bytes) +
                " of pinned host memory, of which at most " + format_bytes(use.peak_used_bytes) +

@@ -8,7 +8,7 @@ std::optional<Finding> find_pinned_rounding(const PinnedUse& use) {
   const uint64_t rounding = less_or_none(use.peak_used_bytes, use.requested_at_peak_bytes);
   if (!is_worth(rounding, use.peak_used_bytes)) return std::nullopt;
   return Finding{
-      .kind = "pinned_rounding",
+      .kind = FindingKind::kPinnedRounding,
       .severity = Severity::kWarning,
       .title = "pinned host buffers took " + format_bytes(use.peak_used_bytes) + " for " +
                format_bytes(use.requested_at_peak_bytes) +

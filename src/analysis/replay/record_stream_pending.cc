@@ -60,7 +60,7 @@ std::optional<Finding> find_record_stream_pending(const AllocatorTrace& trace,
   if (!may_wait || !device.at_peak || !is_worth(more, with)) return std::nullopt;
   const Waiting waiting = waiting_at(*device.at_peak);
   Finding finding{
-      .kind = "record_stream_pending",
+      .kind = FindingKind::kRecordStreamPending,
       .severity = Severity::kWarning,
       .title = "at the peak, " + format_bytes(waiting.bytes) +
                " in freed blocks still waited for another stream (record_stream); without them the "

@@ -41,7 +41,7 @@ std::optional<Finding> find_settings_conflict(const AllocatorTrace& trace, const
   const std::string peaks = format_bytes(before) + " at the peak, " + format_bytes(after) +
                             " without " + best.text;
   return Finding{
-      .kind = "settings_conflict",
+      .kind = FindingKind::kSettingsConflict,
       .severity = Severity::kWarning,
       .title = "expandable_segments:True and max_split_size_mb work against each other: " +
                (is_less_refused ? std::to_string(both.result.num_ooms) +

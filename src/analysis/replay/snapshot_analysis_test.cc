@@ -101,7 +101,7 @@ TEST(SnapshotAnalysis, SegmentsThatDenyTheEventsAreInconsistent) {
   EXPECT_EQ(analysis.devices[0].snapshot->contradiction,
             "the replay ends with 20971520 bytes allocated, the file's segments have 20972032");
   EXPECT_THAT(analysis.findings,
-              testing::Contains(testing::Field(&Finding::kind, "inconsistent_trace")));
+              testing::Contains(testing::Field(&Finding::kind, FindingKind::kInconsistentTrace)));
 }
 
 TEST(SnapshotOom, EnoughInPiecesIsFragmentationAndExpandableSegmentsHelp) {

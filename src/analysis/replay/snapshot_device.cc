@@ -187,7 +187,7 @@ SnapshotDevice describe_device(const AllocatorSnapshot& snapshot, size_t index,
                                std::optional<uint64_t> peak_event) {
   const AllocatorTrace& trace = snapshot.traces[index];
   SnapshotDevice device;
-  device.is_recorded = snapshot.info.kind == "recording";
+  device.is_recorded = snapshot.info.kind == SourceKind::kRecording;
   device.contradiction = "it was not replayed";
   device.end = sum_segments(trace);
   device.has_history = trace.has_history && !trace.events.empty();

@@ -11,7 +11,7 @@ namespace {
 
 constexpr uint64_t kSlackShare = 10;
 
-const Finding* trouble(const SnapshotDevice& device, std::string_view kind) {
+const Finding* trouble(const SnapshotDevice& device, FindingKind kind) {
   const auto found = std::ranges::find(device.troubles, kind, &Finding::kind);
   return found == device.troubles.end() ? nullptr : &*found;
 }
@@ -30,7 +30,7 @@ std::string oom_fix(const OomExplanation& oom) {
 }
 
 Finding oom_finding(const OomExplanation& oom, bool is_consistent) {
-  Finding finding{.kind = "out_of_memory",
+  Finding finding{.kind = FindingKind::kOutOfMemory,
                   .severity = Severity::kCritical,
                   .bytes = oom.asked_bytes,
                   .stack = oom.stack};
@@ -60,7 +60,7 @@ Finding oom_finding(const OomExplanation& oom, bool is_consistent) {
                            {"available_bytes", oom.room.bytes},
                            {"largest_free_block_bytes", oom.obstacle.largest_usable_bytes}});
   if (oom.fitting_bytes != 0) {
-    finding.kind = "refused_though_it_fits";
+    finding.kind = FindingKind::kRefusedThoughItFits;
     finding.title = "a request of " + format_bytes(oom.asked_bytes) +
                     " was refused although the cache had a fitting free block of " +
                     format_bytes(oom.fitting_bytes) +
@@ -88,14 +88,14 @@ void add_replay(const SnapshotDevice& device, std::vector<Finding>* findings) {
   const ReplayResult& replay = device.replay;
   if (!device.is_consistent) {
     findings->push_back(
-        {.kind = "inconsistent_trace",
+        {.kind = FindingKind::kInconsistentTrace,
          .severity = Severity::kCritical,
          .title = "The events and the segments contradict each other: " + device.contradiction,
          .evidence = {{"impossible_events", replay.impossible_events},
                       {"matched", replay.matched},
                       {"alloc_addresses", replay.alloc_addresses}}});
   } else if (replay.first_mismatch_event) {
-    findings->push_back({.kind = "replay_mismatch",
+    findings->push_back({.kind = FindingKind::kReplayMismatch,
                          .severity = Severity::kWarning,
                          .title = "PyTorch's rules give " + percent_of_addresses(replay) +
                                   " allocations their recorded address; the first that differs is "
@@ -112,12 +112,13 @@ void add_peak(const SnapshotDevice& device, std::vector<Finding>* findings) {
   const MemoryFigures& figures = peak.figures;
   // What lies in private pools has a finding of its own; if varying shapes are the cause, theirs
   // covers it.
-  const bool is_of_settings = trouble(device, "settings_conflict") != nullptr;
-  const PoolSlack in_pools = trouble(device, "graph_pool_slack") ? pool_slack(peak) : PoolSlack{};
+  const bool is_of_settings = trouble(device, FindingKind::kSettingsConflict) != nullptr;
+  const PoolSlack in_pools =
+      trouble(device, FindingKind::kGraphPoolSlack) ? pool_slack(peak) : PoolSlack{};
   const uint64_t pinned = less_or_none(peak.pinned_bytes, in_pools.pinned_bytes);
   if (!device.variable_shapes && !is_of_settings && is_worth(pinned, figures.reserved_bytes)) {
     Finding finding{
-        .kind = "fragmentation",
+        .kind = FindingKind::kFragmentation,
         .severity = Severity::kWarning,
         .title = format_bytes(pinned) + " of " + format_bytes(figures.reserved_bytes) +
                  " reserved at the peak are free pieces in segments pinned by live blocks",
@@ -134,12 +135,12 @@ void add_peak(const SnapshotDevice& device, std::vector<Finding>* findings) {
     findings->push_back(std::move(finding));
   }
   const bool is_told =
-      is_of_settings || trouble(device, "stranded_stream_cache") != nullptr ||
+      is_of_settings || trouble(device, FindingKind::kStrandedStreamCache) != nullptr ||
       (device.idle_cache && device.idle_cache->first_event <= device.peak_event.value_or(0));
   const uint64_t releasable = less_or_none(figures.releasable_bytes,
                                            in_pools.free_bytes - in_pools.pinned_bytes);
   if (!is_told && is_worth(releasable, figures.reserved_bytes, kSlackShare)) {
-    findings->push_back({.kind = "cache_slack",
+    findings->push_back({.kind = FindingKind::kCacheSlack,
                          .severity = Severity::kInfo,
                          .title = format_bytes(releasable) + " of " +
                                   format_bytes(figures.reserved_bytes) +
@@ -153,7 +154,7 @@ void add_peak(const SnapshotDevice& device, std::vector<Finding>* findings) {
       figures.active_bytes - std::min(figures.requested_bytes, figures.active_bytes);
   if (is_worth(rounding, figures.active_bytes)) {
     findings->push_back(
-        {.kind = "rounding",
+        {.kind = FindingKind::kRounding,
          .severity = Severity::kInfo,
          .title = "rounding adds " + format_bytes(rounding) + " to the live blocks at the peak",
          .bytes = rounding,
@@ -167,7 +168,7 @@ void add_variable_shapes(const SnapshotDevice& device, std::vector<Finding>* fin
   const uint64_t recorded = device.replay.peak_reserved.bytes;
   const auto& expandable = shapes.expandable_peak_reserved_bytes;
   const bool helps = expandable && *expandable < recorded;
-  Finding finding{.kind = "fragmentation",
+  Finding finding{.kind = FindingKind::kFragmentation,
                   .severity = Severity::kWarning,
                   .name = "variable_shapes",
                   .title = "the allocator added " + format_bytes(shapes.forced_bytes) +
@@ -193,7 +194,7 @@ void add_variable_shapes(const SnapshotDevice& device, std::vector<Finding>* fin
 void add_idle_cache(const SnapshotDevice& device, std::vector<Finding>* findings) {
   const IdleCache& cache = *device.idle_cache;
   findings->push_back(
-      {.kind = "cache_slack",
+      {.kind = FindingKind::kCacheSlack,
        .severity = Severity::kWarning,
        .name = "cache_not_returned",
        .title = format_bytes(cache.bytes) + " in wholly free segments stayed reserved from event " +
@@ -220,8 +221,8 @@ void add_snapshot_findings(const SnapshotDevice& device, uint16_t index,
   if (device.is_replayed) add_replay(device, findings);
   if (device.is_consistent && device.at_peak) add_peak(device, findings);
   const bool is_told =  // the cache that they tell of is that of a trouble
-      trouble(device, "stranded_stream_cache") || trouble(device, "settings_conflict");
-  if (device.variable_shapes && !trouble(device, "settings_conflict")) {
+      trouble(device, FindingKind::kStrandedStreamCache) || trouble(device, FindingKind::kSettingsConflict);
+  if (device.variable_shapes && !trouble(device, FindingKind::kSettingsConflict)) {
     add_variable_shapes(device, findings);
   } else if (device.idle_cache && !is_told) {  // what shapes of before left behind is idle too
     add_idle_cache(device, findings);

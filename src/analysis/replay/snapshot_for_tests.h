@@ -16,7 +16,7 @@ class PaperSnapshot {
   PaperSnapshot() {
     Tables& tables = snapshot.tables;
     tables.devices = {{.process = UINT32_MAX, .type = 1, .index = 0, .size_is_requested = true}};
-    snapshot.info = {.path = "paper", .kind = "pytorch_snapshot", .bytes = 1};
+    snapshot.info = {.path = "paper", .kind = SourceKind::kPytorchSnapshot, .bytes = 1};
     snapshot.info.writer_version_hint = "torch 2.7 or 2.8";
     snapshot.info.can = {.times = true, .addresses = true, .stacks = true, .segments = true};
     snapshot.settings.known = true;

@@ -46,7 +46,7 @@ std::optional<Finding> StrandedCache::find(const RecordedSettings& settings,
   if (!is_worth(one.saved_bytes(), before) && !one.avoids_all_refusals()) return std::nullopt;
   const AllocatorEvent of = trace_->events[event_];
   Finding finding{
-      .kind = "stranded_stream_cache",
+      .kind = FindingKind::kStrandedStreamCache,
       .severity = Severity::kWarning,
       .title = format_bytes(most_) + " were free in other streams' caches when a request of " +
                format_bytes(needed_) + " on stream " +

@@ -113,14 +113,14 @@ class Patterns {
       const bool is_here = finding.device == device->device ||
                            std::ranges::find(device->parts, finding.device) != device->parts.end();
       if (!is_here) continue;
-      if (finding.kind == kGrowthInLoop)
+      if (finding.kind == FindingKind::kGrowthInLoop)
         why_no_growth_ = "what grows in its loop may be loaded data or a leak";
-      if (finding.kind == kFillsToLimit || finding.kind == kSizesRise) {
+      if (finding.kind == FindingKind::kFillsToLimit || finding.kind == FindingKind::kSizesRise) {
         harmless_bytes_ += static_cast<double>(grown_bytes(finding));
-        why_harmless_ = finding.kind == kSizesRise ? "the program's inputs grow"
+        why_harmless_ = finding.kind == FindingKind::kSizesRise ? "the program's inputs grow"
                                                    : "a deque fills up to its maxlen";
       }
-      if (finding.kind != "leak" || finding.severity == Severity::kInfo) continue;
+      if (finding.kind != FindingKind::kLeak || finding.severity == Severity::kInfo) continue;
       has_leak_ = true;
       leaked_bytes_ += static_cast<double>(grown_bytes(finding));
     }
@@ -137,11 +137,11 @@ class Patterns {
  private:
   std::string step_text(size_t level) const { return std::to_string(levels_.steps[level]); }
 
-  void add(const char* kind, Severity severity, std::string title, double bytes, double confidence,
+  void add(FindingKind kind, Severity severity, std::string title, double bytes, double confidence,
            std::vector<std::pair<std::string, uint64_t>> figures, std::string fix) {
     Evidence known;
     for (const auto& [name, value] : figures) known.emplace_back(name, static_cast<double>(value));
-    device_.patterns.push_back({kind, severity, title, std::move(known)});
+    device_.patterns.push_back({finding_kind_name(kind), severity, title, std::move(known)});
     findings_.push_back({.kind = kind,
                          .severity = severity,
                          .title = std::move(title),
@@ -187,7 +187,7 @@ class Patterns {
       const bool is_info = has_leak_ || is_harmless || !levels_.are_steps;
       if (has_leak_ && !levels_.are_steps) fix.clear();  // that finding names the line
       const Severity severity = is_info ? Severity::kInfo : found.severity;
-      add("steady_growth", severity,
+      add(FindingKind::kSteadyGrowth, severity,
           "memory grows steadily: the minimum rose by " + size_text(found.bytes) +
               " after the warm-up, " + pace,
           found.bytes, found.confidence, std::move(figures), std::move(fix));
@@ -318,7 +318,7 @@ class Patterns {
         {"period_ns", whole(cycles.period_s * 1e9)},
         {"amplitude_bytes", whole(cycles.amplitude_bytes)}};
     figures.insert(figures.end(), more.begin(), more.end());
-    add("sawtooth", Severity::kInfo,
+    add(FindingKind::kSawtooth, Severity::kInfo,
         "memory swings by " + size_text(cycles.amplitude_bytes) + " " + pace,
         cycles.amplitude_bytes, 1, std::move(figures), "");
   }
@@ -353,7 +353,7 @@ class Patterns {
       if (!levels_.are_steps) {
         why_no_spike_ = "without steps a spike cannot be told from normal work";
       }
-      add("spike", why_no_spike_.empty() ? found.severity : Severity::kInfo,
+      add(FindingKind::kSpike, why_no_spike_.empty() ? found.severity : Severity::kInfo,
           "memory spikes by up to " + size_text(found.bytes) + ": " + where, found.bytes,
           found.confidence, std::move(figures), "");
     }

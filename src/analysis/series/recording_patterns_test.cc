@@ -92,7 +92,7 @@ std::optional<uint64_t> figure(const Finding& finding, std::string_view name) {
   return std::nullopt;
 }
 
-const Finding* found(const Analysis& analysis, std::string_view kind) {
+const Finding* found(const Analysis& analysis, FindingKind kind) {
   const auto at = std::ranges::find(analysis.findings, kind, &Finding::kind);
   return at == analysis.findings.end() ? nullptr : &*at;
 }
@@ -103,23 +103,23 @@ const auto kTwenty = [](size_t) { return 20; };
 TEST(RecordingPatterns, ASawtoothHasItsPeriodInSecondsAndSteps) {
   for (const bool with_steps : {true, false}) {
     const Analysis analysis = analyzed(rounds(100, with_steps, kTwenty, kNothing));
-    const Finding* sawtooth = found(analysis, "sawtooth");
+    const Finding* sawtooth = found(analysis, FindingKind::kSawtooth);
     ASSERT_NE(sawtooth, nullptr);
     EXPECT_EQ(sawtooth->bytes, 20 * kMiB);
     EXPECT_EQ(figure(*sawtooth, "period_ns"), 10 * kMs);
     EXPECT_EQ(figure(*sawtooth, "period_steps"),
               with_steps ? std::optional<uint64_t>(1) : std::nullopt);
     EXPECT_EQ(sawtooth->severity, Severity::kInfo);
-    EXPECT_EQ(found(analysis, "spike"), nullptr);
-    EXPECT_EQ(found(analysis, "steady_growth"), nullptr);
+    EXPECT_EQ(found(analysis, FindingKind::kSpike), nullptr);
+    EXPECT_EQ(found(analysis, FindingKind::kSteadyGrowth), nullptr);
   }
 }
 
 TEST(RecordingPatterns, ALowSawtoothIsSeenByTheStepsAlone) {
   const auto low = [](size_t) { return 2; };  // of 102: below 1/16
-  EXPECT_EQ(found(analyzed(rounds(100, false, low, kNothing)), "sawtooth"), nullptr);
+  EXPECT_EQ(found(analyzed(rounds(100, false, low, kNothing)), FindingKind::kSawtooth), nullptr);
   const Analysis analysis = analyzed(rounds(100, true, low, kNothing));
-  const Finding* sawtooth = found(analysis, "sawtooth");
+  const Finding* sawtooth = found(analysis, FindingKind::kSawtooth);
   ASSERT_NE(sawtooth, nullptr);
   EXPECT_EQ(sawtooth->bytes, 2 * kMiB);
   EXPECT_EQ(figure(*sawtooth, "period_steps"), 1u);
@@ -137,7 +137,7 @@ Analysis of_steps(size_t count, Rises rises) {
 TEST(RecordingPatterns, RisesThroughMostOfAStepAreCountedInIt) {
   const Analysis four =
       of_steps(60, [](size_t) { return std::vector<uint64_t>{20, 19, 20, 20}; });
-  const Finding* sawtooth = found(four, "sawtooth");
+  const Finding* sawtooth = found(four, FindingKind::kSawtooth);
   ASSERT_NE(sawtooth, nullptr);
   EXPECT_EQ(sawtooth->title, "memory swings by 19.0 MiB 4 times a step of 10 ms");
   EXPECT_EQ(figure(*sawtooth, "cycles"), 4 * 48) << "without the first fifth of the steps";
@@ -149,7 +149,7 @@ TEST(RecordingPatterns, RisesThatAreUnlikeOrDifferFromStepToStepAreOneSwing) {
   const auto unlike = [](size_t) { return std::vector<uint64_t>{20, 12}; };
   const auto changing = [](size_t i) { return std::vector<uint64_t>(1 + i % 2, 20); };
   for (const Analysis& analysis : {of_steps(60, unlike), of_steps(60, changing)}) {
-    const Finding* sawtooth = found(analysis, "sawtooth");
+    const Finding* sawtooth = found(analysis, FindingKind::kSawtooth);
     ASSERT_NE(sawtooth, nullptr);
     EXPECT_TRUE(sawtooth->title.starts_with("memory swings by 20.0 MiB once a step"));
     EXPECT_EQ(figure(*sawtooth, "period_steps"), 1u);
@@ -171,22 +171,22 @@ Analysis of_folds(const std::vector<size_t>& steps) {
 
 TEST(RecordingPatterns, APeriodOfMoreStepsIsCountedNotDividedFromItsTime) {
   const Analysis analysis = of_folds({45});
-  const Finding* sawtooth = found(analysis, "sawtooth");
+  const Finding* sawtooth = found(analysis, FindingKind::kSawtooth);
   ASSERT_NE(sawtooth, nullptr);
   EXPECT_EQ(sawtooth->title, "memory swings by 20.0 MiB every 45 steps (92 ms)") << "46 * 2 ms";
   EXPECT_EQ(figure(*sawtooth, "period_steps"), 45u);
 }
 
 TEST(RecordingPatterns, WhatDiffersHasAboutAPeriodOrNone) {
-  EXPECT_TRUE(found(of_folds({40, 50}), "sawtooth")->title.contains(" about every "));
-  EXPECT_EQ(found(of_folds({5, 10, 40, 90}), "sawtooth")->title,
+  EXPECT_TRUE(found(of_folds({40, 50}), FindingKind::kSawtooth)->title.contains(" about every "));
+  EXPECT_EQ(found(of_folds({5, 10, 40, 90}), FindingKind::kSawtooth)->title,
             "memory swings by 20.0 MiB at irregular intervals");
 }
 
 TEST(RecordingPatterns, SpikesThatComeRegularlyHaveAPeriod) {
   const auto high = [](size_t i) { return i % 12 == 5 ? 90 : 10; };
   const Analysis analysis = analyzed(rounds(120, true, high, kNothing));
-  const Finding* spike = found(analysis, "spike");
+  const Finding* spike = found(analysis, FindingKind::kSpike);
   ASSERT_NE(spike, nullptr);
   EXPECT_EQ(spike->bytes, 80 * kMiB);
   EXPECT_EQ(figure(*spike, "period_steps"), 12u);
@@ -198,7 +198,7 @@ TEST(RecordingPatterns, SpikesThatComeRegularlyHaveAPeriod) {
 TEST(RecordingPatterns, WhatComesRegularlyIsNoSpikeToBeScored) {
   const auto high = [](size_t i) { return i % 12 == 5 ? 300 : 10; };
   const Analysis analysis = analyzed(rounds(120, true, high, kNothing));
-  EXPECT_EQ(found(analysis, "spike")->severity, Severity::kInfo);
+  EXPECT_EQ(found(analysis, FindingKind::kSpike)->severity, Severity::kInfo);
   const auto part = std::ranges::find(analysis.score.parts, "spikes", &ScorePart::name);
   EXPECT_FALSE(part->value);
   EXPECT_EQ(part->reason, "the spikes are regular, like the program's own work");
@@ -209,7 +209,7 @@ TEST(RecordingPatterns, ASpikeIsAWarningAmongStepsAndNoneWhereItMayBeTheWorkItse
   const auto high = [](size_t i) { return i == 40 || i == 51 || i == 90 ? 400 : 10; };
   for (bool with_steps : {true, false}) {
     const Analysis analysis = analyzed(rounds(120, with_steps, high, kNothing));
-    const Finding* spike = found(analysis, "spike");
+    const Finding* spike = found(analysis, FindingKind::kSpike);
     ASSERT_NE(spike, nullptr) << with_steps;
     EXPECT_EQ(spike->severity, with_steps ? Severity::kWarning : Severity::kInfo);
     const auto part = std::ranges::find(analysis.score.parts, "spikes", &ScorePart::name);
@@ -233,9 +233,9 @@ TEST(RecordingPatterns, WhatWorkersDoAlikeIsToldOnce) {
     analysis.devices.back().device = i;
   }
   add_patterns(tables, std::nullopt, &analysis);
-  EXPECT_EQ(std::ranges::count(analysis.findings, "spike", &Finding::kind), 1);
+  EXPECT_EQ(std::ranges::count(analysis.findings, FindingKind::kSpike, &Finding::kind), 1);
   EXPECT_TRUE(
-      found(analysis, "spike")->title.ends_with("; 2 more processes show the same pattern"));
+      found(analysis, FindingKind::kSpike)->title.ends_with("; 2 more processes show the same pattern"));
   for (const DeviceAnalysis& each : analysis.devices)
     EXPECT_EQ(std::ranges::count(each.patterns, "spike", &SeriesPattern::pattern_type), 1);
 }
@@ -284,9 +284,9 @@ Analysis of_trials(uint64_t kept_mib) {
 
 TEST(RecordingPatterns, WhatIsFreedBetweenTrialsDoesNotGrow) {
   const Analysis freed = of_trials(0);
-  EXPECT_EQ(found(freed, "steady_growth"), nullptr);
+  EXPECT_EQ(found(freed, FindingKind::kSteadyGrowth), nullptr);
   EXPECT_EQ(freed.score.value, 10.0);
-  const Finding* kept = found(of_trials(10), "steady_growth");
+  const Finding* kept = found(of_trials(10), FindingKind::kSteadyGrowth);
   ASSERT_NE(kept, nullptr);
   EXPECT_GE(kept->severity, Severity::kWarning);
 }
@@ -294,7 +294,7 @@ TEST(RecordingPatterns, WhatIsFreedBetweenTrialsDoesNotGrow) {
 TEST(RecordingPatterns, SteadyGrowthIsToldByTheStep) {
   const auto one = [](size_t) { return 1; };
   const Analysis analysis = analyzed(rounds(100, true, kTwenty, one));
-  const Finding* growth = found(analysis, "steady_growth");
+  const Finding* growth = found(analysis, FindingKind::kSteadyGrowth);
   ASSERT_NE(growth, nullptr);
   EXPECT_EQ(growth->severity, Severity::kCritical) << "80 MiB more than half of where it began";
   EXPECT_EQ(figure(*growth, "bytes_a_step"), kMiB);
@@ -304,10 +304,10 @@ TEST(RecordingPatterns, SteadyGrowthIsToldByTheStep) {
 TEST(RecordingPatterns, WhereALineIsKnownTheLeakIsTheFinding) {
   MemorySource source = rounds(100, true, kTwenty, [](size_t) { return 1; });
   Analysis analysis = *analyze_source(source, {});
-  analysis.findings.push_back({.kind = "leak", .severity = Severity::kWarning});
+  analysis.findings.push_back({.kind = FindingKind::kLeak, .severity = Severity::kWarning});
   add_patterns(source.tables(), std::nullopt, &analysis);
-  EXPECT_EQ(found(analysis, "steady_growth")->severity, Severity::kInfo);
-  EXPECT_EQ(analysis.findings.front().kind, "leak");
+  EXPECT_EQ(found(analysis, FindingKind::kSteadyGrowth)->severity, Severity::kInfo);
+  EXPECT_EQ(analysis.findings.front().kind, FindingKind::kLeak);
 }
 
 TEST(RecordingPatterns, LeaksBoundTheGrowthPartOfTheScore) {
@@ -317,7 +317,7 @@ TEST(RecordingPatterns, LeaksBoundTheGrowthPartOfTheScore) {
     MemorySource source = rounds(100, true, kTwenty, kNothing);
     Analysis analysis = *analyze_source(source, {});
     for (uint64_t mib : grown_mib) {
-      analysis.findings.push_back({.kind = "leak",
+      analysis.findings.push_back({.kind = FindingKind::kLeak,
                                    .severity = severity,
                                    .evidence = {{"grown_bytes", mib * kMiB}},
                                    .device = device});

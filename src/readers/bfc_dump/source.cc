@@ -12,7 +12,7 @@ class BfcDumpSource final : public EventSource {
   BfcDumpSource(BfcPool pool, std::string path, uint64_t file_bytes)
       : pool_(std::make_shared<const BfcPool>(std::move(pool))) {
     info_.path = std::move(path);
-    info_.kind = "tensorflow_bfc_dump";
+    info_.kind = SourceKind::kTensorflowBfcDump;
     info_.bytes = file_bytes;
     info_.can = {.addresses = true, .stacks = pool_->operations.size() > 1};
     tables_.devices.push_back(tensorflow_device(pool_->allocator));

@@ -20,7 +20,7 @@ class PprofSource final : public EventSource {
   PprofSource(Profile profile, LiveState state, std::string path, uint64_t file_bytes)
       : tables_(std::move(profile.tables)), state_(std::move(state)) {
     info_.path = std::move(path);
-    info_.kind = "jax_memory_profile";
+    info_.kind = SourceKind::kJaxMemoryProfile;
     info_.bytes = file_bytes;
     info_.can = {.stacks = true};
     loss_.add(0, 0,

@@ -60,7 +60,7 @@ TEST(Pprof, ItIsAMomentAndSaysSo) {
   const auto source = read_profile(small_pprof());
   EXPECT_FALSE(source->info().can.complete_history);
   EXPECT_FALSE(source->info().can.times);
-  EXPECT_EQ(source->info().kind, "jax_memory_profile");
+  EXPECT_EQ(source->info().kind, SourceKind::kJaxMemoryProfile);
   ASSERT_EQ(source->loss().reasons.size(), 1u);
   EXPECT_NE(source->loss().reasons[0].reason.find("one moment"), std::string::npos);
   EventBatch batch;

@@ -25,7 +25,7 @@ class Assembler {
     finish_traces();
     say_what_was_not_read();
     count_what_is_not_kept();
-    out_.info.kind = "pytorch_snapshot";
+    out_.info.kind = SourceKind::kPytorchSnapshot;
     out_.info.writer_version_hint = version_hint(parts_.seen, record.keys, has_annotate_);
     out_.tables.strings = std::move(parts_.tables.strings);
     out_.tables.stacks = std::move(parts_.tables.stacks);

@@ -30,7 +30,7 @@ class XplaneSource final : public EventSource {
         loss_(std::move(space.loss)),
         has_steps_(space.has_steps) {
     info_.path = std::move(path);
-    info_.kind = "tensorflow_xplane";
+    info_.kind = SourceKind::kTensorflowXplane;
     info_.bytes = file_bytes;
     info_.can = {.times = true, .addresses = true, .stacks = true};
     if (space.started_at_ns) place_on_wall_clock(*space.started_at_ns);

@@ -64,8 +64,9 @@ ProgramEnds ends_without_ranks(const Analysis& analysis) {
 }
 
 bool has_evidence(const Finding& finding) {
-  return finding.kind == "leak" || finding.kind == kSizesRise || finding.kind == kFillsToLimit ||
-         finding.kind == kGrowthInLoop;
+  constexpr FindingKind kGrowths[] = {FindingKind::kLeak, FindingKind::kSizesRise,
+                                      FindingKind::kFillsToLimit, FindingKind::kGrowthInLoop};
+  return std::ranges::find(kGrowths, finding.kind) != std::end(kGrowths);
 }
 
 Section answer_section(const Subject& subject, const DeviceAnalysis* device) {
@@ -231,14 +232,14 @@ std::string place_of(const Finding& finding, const Tables& tables) {
 
 /// Steady growth of a device where findings with lines have at least half of it: the same memory.
 bool is_said_with_lines(const Finding& growth, const Analysis& analysis) {
-  if (growth.kind != "steady_growth" || growth.severity != Severity::kInfo) return false;
+  if (growth.kind != FindingKind::kSteadyGrowth || growth.severity != Severity::kInfo) return false;
   uint64_t bytes = 0;
   for (const Finding& one : analysis.findings) {
     const bool is_here =
         one.device == growth.device ||
         std::ranges::find(one.other_devices, growth.device) != one.other_devices.end();
     if (!is_here || !has_evidence(one)) continue;
-    if (one.kind == "leak" && one.severity != Severity::kInfo) return true;
+    if (one.kind == FindingKind::kLeak && one.severity != Severity::kInfo) return true;
     bytes += grown_bytes(one);
   }
   return bytes > 0 && 2 * bytes >= growth.bytes.value_or(0);

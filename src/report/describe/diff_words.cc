@@ -165,7 +165,7 @@ std::string diff_sentence(const Diff& diff) {
 
 std::string diff_end(const Diff& diff) {
   const auto is_whole_run = [](const DiffSide& side) {
-    return side.analysis->source.kind == "recording";
+    return side.analysis->source.kind == SourceKind::kRecording;
   };
   return is_whole_run(diff.a) && is_whole_run(diff.b) ? "after the last allocation" : "at the end";
 }

@@ -56,19 +56,21 @@ std::optional<EvidencePlace> evidence_of(const Finding& finding, const Analysis&
                     .device = finding.device,
                     .number = *refusal};
   }
-  constexpr std::string_view kNowhere[] = {"inconsistent_trace", "pinned_rounding",
-                                           "pinned_cache_growth", "nccl_communicators"};
+  constexpr FindingKind kNowhere[] = {FindingKind::kInconsistentTrace, FindingKind::kPinnedRounding,
+                                      FindingKind::kPinnedCacheGrowth,
+                                      FindingKind::kNcclCommunicators};
   if (std::ranges::find(kNowhere, finding.kind) != std::end(kNowhere)) return std::nullopt;
-  if (finding.kind == "replay_mismatch")
+  if (finding.kind == FindingKind::kReplayMismatch)
     return event_of(*device, figure(finding, "first_mismatch_event"));
-  if (finding.kind == "cache_slack") return event_of(*device, figure(finding, "first_event"));
-  if (finding.kind == "stranded_stream_cache")
+  if (finding.kind == FindingKind::kCacheSlack) return event_of(*device, figure(finding, "first_event"));
+  if (finding.kind == FindingKind::kStrandedStreamCache)
     return event_of(*device, figure(finding, "event_index"));
-  constexpr std::string_view kAtPeak[] = {"fragmentation", "rounding", "graph_pool_slack",
-                                          "record_stream_pending", "settings_conflict"};
+  constexpr FindingKind kAtPeak[] = {FindingKind::kFragmentation, FindingKind::kRounding,
+                                     FindingKind::kGraphPoolSlack, FindingKind::kRecordStreamPending,
+                                     FindingKind::kSettingsConflict};
   if (std::ranges::find(kAtPeak, finding.kind) != std::end(kAtPeak))
     return event_of(*device, std::nullopt);
-  if (finding.kind == "sawtooth" || finding.kind == "spike") {
+  if (finding.kind == FindingKind::kSawtooth || finding.kind == FindingKind::kSpike) {
     auto place = evidence_at_peak(*device);
     const auto highest = figure(finding, "highest_bytes");
     if (place && highest) place->when = When::kLevel, place->number = *highest;

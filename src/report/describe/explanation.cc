@@ -236,13 +236,14 @@ class Paragraph {
     const uint64_t freed = knows_step ? figure("freed_in_step_bytes", work.freed_in_step_bytes) : 0;
     const uint64_t of_batch = activations_ + others_of_batch_;
     if (const Finding* worst = worst_finding()) {
-      if (worst->kind == "out_of_memory" && !worst->is_fix_simulated && of_batch >= peak_ / 2) {
+      if (worst->kind == FindingKind::kOutOfMemory && !worst->is_fix_simulated &&
+          of_batch >= peak_ / 2) {
         return say(fmt::format("Next: a smaller batch{}; {} are activations, inputs "
                                "and temporaries, and {}.",
                                or_checkpointing(), share(figure("batch_bytes", of_batch)),
                                printable(worst->fix)));
       }
-      return say((worst->kind == "leak" ? "Next: stop the leak: " : "Next: ") +
+      return say((worst->kind == FindingKind::kLeak ? "Next: stop the leak: " : "Next: ") +
                  printable(worst->fix) + '.');
     }
     // What an optimizer needs for its step, and gradients, are those of the weights, whatever the

@@ -128,11 +128,11 @@ TEST(Explanation, OfALeakThatMattersItsFixIsNext) {
     const std::string text = explain_peak(analysis, source.tables(), analysis.devices[0], "").text;
     return text.substr(text.find("Next: "));
   };
-  analysis.findings = {{.kind = "leak", .severity = Severity::kInfo, .fix = "keep numbers"}};
+  analysis.findings = {{.kind = FindingKind::kLeak, .severity = Severity::kInfo, .fix = "keep numbers"}};
   EXPECT_THAT(next(), testing::StartsWith("Next: a smaller batch"));
   analysis.findings[0].severity = Severity::kWarning;
   EXPECT_EQ(next(), "Next: stop the leak: keep numbers.");
-  analysis.findings[0].kind = "out_of_memory";
+  analysis.findings[0].kind = FindingKind::kOutOfMemory;
   EXPECT_EQ(next(), "Next: keep numbers.");
 }
 
@@ -146,7 +146,7 @@ TEST(Explanation, WhereNoSettingHelpsTheBatchIsNext) {
   MemorySource other(events);
   other.mutable_tables() = source.mutable_tables();
   Analysis analysis = *analyze_source(other, {});
-  analysis.findings = {{.kind = "out_of_memory",
+  analysis.findings = {{.kind = FindingKind::kOutOfMemory,
                         .severity = Severity::kCritical,
                         .fix = "no allocator setting helps (12 simulated)"}};
   const auto next = [&] {

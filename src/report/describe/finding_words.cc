@@ -61,7 +61,8 @@ std::string finding_sentence(const Finding& finding) {
   const auto a_step = named(finding.evidence, "bytes_a_step");
   std::string text = fmt::format("{}: {}.", severity_name(finding.severity), finding.title);
   // "History.losses, by self in update (train.py)", where it is known.
-  if (finding.kind == "leak" && a_step && holder && named(finding.evidence, "held_blocks")) {
+  const bool is_leak = finding.kind == FindingKind::kLeak;
+  if (is_leak && a_step && holder && named(finding.evidence, "held_blocks")) {
     const size_t begin = finding.title.find(" keep");
     text = fmt::format("leak: {} keeps {} more with every step ({}).",
                        holder->substr(0, holder->find(", by ")), format_bytes(*a_step),
@@ -88,7 +89,8 @@ std::vector<std::string> finding_details(const Finding& finding) {
                               format_count(*processes),
                               format_bytes(named(finding.evidence, "all_processes_bytes").value_or(0))));
   }
-  if (const auto round = named(finding.facts, "round"); round && finding.kind == "leak") {
+  const bool is_leak = finding.kind == FindingKind::kLeak;
+  if (const auto round = named(finding.facts, "round"); round && is_leak) {
     out.push_back(fmt::format("A step is one round of {} here: the program marks no steps, or too few", *round));
   }
   if (!finding.lines.empty()) out.push_back("Lines: " + lines_text(finding.lines));

@@ -7,7 +7,7 @@ namespace gpumemprof {
 namespace {
 
 Finding leak(std::vector<std::pair<std::string, uint64_t>> evidence) {
-  return {.kind = "leak", .bytes = 4096, .evidence = std::move(evidence)};
+  return {.kind = FindingKind::kLeak, .bytes = 4096, .evidence = std::move(evidence)};
 }
 
 TEST(FindingWords, ALeakTellsItsGrowthItsBlocksItsModuleAndItsHolder) {

@@ -31,7 +31,7 @@ Json side_json(const DiffSide& side) {
   Json reasons = Json::array();
   for (const LossReason& reason : analysis.loss.reasons) reasons.push_back(reason.reason);
   Json out = {{"path", analysis.source.path},
-              {"kind", analysis.source.kind},
+              {"kind", source_kind_name(analysis.source.kind)},
               {"events", analysis.events},
               {"device", nullptr},
               {"process", nullptr},

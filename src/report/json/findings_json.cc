@@ -21,7 +21,7 @@ Json findings_json(const Analysis& analysis, const Tables& tables) {
     for (const auto& [name, rate] : finding.rates) evidence[name] = rate;
     for (const auto& [name, text] : finding.facts) evidence[name] = printable(text);
     for (std::string& line : stack_lines(tables, finding.stack)) stack.push_back(std::move(line));
-    Json one = {{"kind", finding.kind}};
+    Json one = {{"kind", finding_kind_name(finding.kind)}};
     if (!finding.name.empty()) one["name"] = finding.name;
     one["severity"] = severity_name(finding.severity);
     one["title"] = finding.title;

@@ -1,0 +1,53 @@
+// What is found in a run. The names are those of JSON and of `--fail-on`.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace gpumemprof {
+
+enum class FindingKind : uint8_t {
+  // growth
+  kLeak,
+  kGrowthInLoop,  ///< with every round of a loop without a known step
+  kSizesRise,     ///< no leak: the program's data gets larger
+  kFillsToLimit,  ///< no leak: a deque with a maxlen that is not full yet, or has just become so
+  // the level over time
+  kSteadyGrowth,
+  kSawtooth,
+  kSpike,
+  // an allocator's pool
+  kOutOfMemory,
+  kRefusedThoughItFits,
+  kFragmentation,
+  kCacheSlack,
+  kRounding,
+  kEarlierPeak,
+  kGraphPoolSlack,
+  kStrandedStreamCache,
+  kRecordStreamPending,
+  kSettingsConflict,
+  kReplayMismatch,
+  kInconsistentTrace,
+  kPinnedRounding,
+  kPinnedCacheGrowth,
+  // several processes or models
+  kNcclCommunicators,
+  kDoubleWeightsInPhase,
+  // the host
+  kKilledByTheKernel,
+  kPageCacheIsNotALeak,
+  kMallocRetention,
+  kWeightsCopiedPrivately,
+  kCompileWorkers,
+  kForkCopyOnWrite,
+  kShmLeftBehind,
+  kCheckpointStaging,
+};
+
+/// "leak", "growth_in_loop", …
+const char* finding_kind_name(FindingKind kind);
+std::optional<FindingKind> finding_kind_of(std::string_view name);
+
+}  // namespace gpumemprof
