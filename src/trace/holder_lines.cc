@@ -78,6 +78,15 @@ uint32_t headline_node(const Tables& tables, uint32_t stack) {
   return own != 0 ? own : library_node(tables, stack);
 }
 
+std::string short_line(const Tables& tables, uint32_t node) {
+  const Frame& frame = frame_at(tables, node);
+  const std::string_view file = tables.strings.get(frame.file);
+  if (node == 0 || file.empty()) return "a place without a stack";
+  std::string text(file.substr(file.rfind('/') + 1));
+  if (frame.line != 0) text += ':' + std::to_string(frame.line);
+  return text;
+}
+
 std::vector<HolderLine> group_by_line(const std::vector<Holder>& holders, const Tables& tables) {
   return group(holders, tables, headline_node);
 }

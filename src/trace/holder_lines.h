@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "trace/live_state.h"
@@ -12,6 +13,9 @@ namespace gpumemprof {
 /// code, otherwise in a Python library, otherwise PyTorch's operator (at::_ops), otherwise the
 /// innermost that does not belong to taking the stack. 0 without a stack.
 uint32_t headline_node(const Tables& tables, uint32_t stack);
+
+/// "train.py:41", of the frame of a node; "a place without a stack" where it has no file.
+std::string short_line(const Tables& tables, uint32_t node);
 
 /// The sum of holders with the same headline line.
 struct HolderLine {

@@ -9,6 +9,7 @@
 #include "analysis/advice/tensorflow_advice.h"
 #include "analysis/leaks/leaks.h"
 #include "base/size.h"
+#include "trace/holder_lines.h"
 
 namespace gpumemprof {
 namespace {
@@ -168,13 +169,7 @@ const DeviceAnalysis* practice_device(const Analysis& analysis, const Tables& ta
 }
 
 std::string practice_line(const Tables& tables, uint32_t stack) {
-  const uint32_t node = leak_line(tables, stack);
-  const Frame& frame = tables.stacks.frame(tables.stacks.node(node).frame);
-  const std::string_view file = tables.strings.get(frame.file);
-  if (node == 0 || file.empty()) return "a place without a stack";
-  std::string text(file.substr(file.rfind('/') + 1));
-  if (frame.line != 0) text += ':' + std::to_string(frame.line);
-  return text;
+  return short_line(tables, leak_line(tables, stack));
 }
 
 Result<AdviceReport> advise_practices(const Analysis& analysis, const Tables& tables,

@@ -10,6 +10,7 @@
 #include "analysis/leaks/leak_groups.h"
 #include "analysis/leaks/leak_limit.h"
 #include "base/size.h"
+#include "trace/holder_lines.h"
 
 namespace gpumemprof {
 namespace {
@@ -19,16 +20,6 @@ uint64_t rounded(double value) {
 }
 
 double to_thousandths(double value) { return std::round(value * 1000) / 1000; }
-
-/// "train.py:41": the whole path is in the stack.
-std::string short_line(const Tables& tables, uint32_t node) {
-  const Frame& frame = tables.stacks.frame(tables.stacks.node(node).frame);
-  const std::string_view file = tables.strings.get(frame.file);
-  if (node == 0 || file.empty()) return "a place without a stack";
-  std::string text(file.substr(file.rfind('/') + 1));
-  if (frame.line != 0) text += ':' + std::to_string(frame.line);
-  return text;
-}
 
 /// How sure Mann-Kendall's test is that there is a trend, one-sided. Never 1: it is no proof.
 double confidence_of(double z) { return std::min(0.99, 1 - std::erfc(z / std::sqrt(2.0)) / 2); }

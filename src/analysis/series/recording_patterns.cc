@@ -15,6 +15,7 @@
 #include "analysis/statistics/statistics.h"
 #include "base/duration.h"
 #include "base/size.h"
+#include "trace/holder_lines.h"
 
 namespace gpumemprof {
 namespace {
@@ -158,6 +159,18 @@ class Patterns {
     return theil_sen_slope(steps, levels_.floor);
   }
 
+  /// Where one line holds most of what grew, that line at the end of the process.
+  void name_line_at_end(double grown_bytes, Finding* finding) const {
+    const std::vector<HolderLine> lines = group_by_line(device_.holders_before_exit, tables_);
+    if (lines.empty() || lines[0].node == 0) return;
+    const HolderLine& most = lines[0];
+    if (2 * static_cast<double>(most.bytes) < grown_bytes) return;
+    finding->stack = most.node;
+    finding->title += "; at the end " + short_line(tables_, most.node) + " held most, " +
+                      format_bytes(most.bytes);
+    finding->evidence.emplace_back("line_at_end_bytes", most.bytes);
+  }
+
   void find_growth() {
     for (const SeriesFinding& found : floor_.findings) {
       if (found.type != "monotonic_increase") continue;
@@ -191,6 +204,9 @@ class Patterns {
           "memory grows steadily: the minimum rose by " + size_text(found.bytes) +
               " after the warm-up, " + pace,
           found.bytes, found.confidence, std::move(figures), std::move(fix));
+      // No step says what is kept from one to the next: what is there at the end is a hint.
+      if (!levels_.are_steps && !has_leak_ && !is_harmless)
+        name_line_at_end(found.bytes, &findings_.back());
     }
   }
 

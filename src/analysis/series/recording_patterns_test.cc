@@ -12,7 +12,8 @@ namespace {
 
 constexpr uint64_t kMs = 1'000'000;
 
-/// Rounds of 10 ms: a floor of 100 MiB, a rise to `high(round)`, the floor plus `kept(round)`.
+/// Rounds of 10 ms: a floor of 100 MiB, a rise to `high(round)`, the floor plus `kept(round)`, which
+/// t.py:7 keeps.
 template <class High, class Kept>
 MemorySource rounds(size_t count, bool with_steps, High high, Kept kept) {
   EventBatch events;
@@ -21,7 +22,8 @@ MemorySource rounds(size_t count, bool with_steps, High high, Kept kept) {
   for (size_t i = 0; i < count; ++i) {
     const uint64_t start = i * 10 * kMs;
     if (kept(i) != 0) {
-      append(&events, {.time_ns = start, .address = address++, .size_bytes = kept(i) * kMiB});
+      append(&events, {.time_ns = start, .address = address++, .size_bytes = kept(i) * kMiB,
+                       .stack = 1});
     }
     append(&events, {.time_ns = start + 3 * kMs, .address = address, .size_bytes = high(i) * kMiB});
     append(&events,
@@ -32,6 +34,8 @@ MemorySource rounds(size_t count, bool with_steps, High high, Kept kept) {
   }
   MemorySource source(events);
   Tables& tables = source.mutable_tables();
+  const uint32_t file = tables.strings.intern("/job/t.py");
+  tables.stacks.push(0, tables.stacks.intern_frame({.file = file, .function = file, .line = 7}));
   tables.processes.emplace_back();
   tables.threads.push_back({0, 11, "t"});
   tables.devices.push_back(Device{.size_is_requested = true});
@@ -299,6 +303,14 @@ TEST(RecordingPatterns, SteadyGrowthIsToldByTheStep) {
   EXPECT_EQ(growth->severity, Severity::kCritical) << "80 MiB more than half of where it began";
   EXPECT_EQ(figure(*growth, "bytes_a_step"), kMiB);
   EXPECT_LT(*analysis.score.value, 10);
+}
+
+TEST(RecordingPatterns, WithoutStepsTheLineThatHeldMostAtTheEndIsNamed) {
+  const Analysis analysis = analyzed(rounds(300, false, kTwenty, [](size_t) { return 1; }));
+  const Finding* growth = found(analysis, FindingKind::kSteadyGrowth);
+  ASSERT_NE(growth, nullptr);
+  EXPECT_TRUE(growth->title.ends_with("; at the end t.py:7 held most, 300 MiB")) << growth->title;
+  EXPECT_EQ(growth->stack, 1);
 }
 
 TEST(RecordingPatterns, WhereALineIsKnownTheLeakIsTheFinding) {

@@ -234,7 +234,7 @@ std::string no_stack_words(const DeviceAnalysis& device, const Tables& tables) {
   const Device& memory = device_at(tables, device.device);
   if (memory.type == kJaxCpu && !process_at(tables, memory.process).stacks.starts_with("none")) {
     return "made on JAX's own threads; jax.config.update(\"jax_cpu_enable_async_dispatch\", False) "
-           "uses yours";
+           "uses yours for what has its inputs ready (jax.block_until_ready)";
   }
   constexpr size_t kMostTypes = 3;
   uint64_t bytes = 0;
