@@ -50,7 +50,7 @@ FOLDERS = {
         "driver": {"statistics"},
         "host": {"pass", "driver", "results"},
         "results": {"statistics", "categories", "pass", "driver"},
-        "leaks": {"statistics", "categories", "results"},
+        "leaks": {"statistics", "categories", "pass", "results"},
         "replay": {"statistics", "categories", "pass", "results"},
         "series": {"statistics", "leaks", "replay", "results"},
         "oom_message": {"results"},

@@ -7,6 +7,7 @@
 
 #include "analysis/categories/attribution.h"
 #include "analysis/leaks/leak_period.h"
+#include "analysis/pass/layer_work.h"
 #include "trace/label_frames.h"
 #include "trace/own_code.h"
 
@@ -28,6 +29,7 @@ struct Beat {
   uint64_t count = 0, allocs_a_round = 1;
   uint32_t first = 0, last = 0, longest_gap = 0;
   bool joins = false;  ///< makes a larger block out of the last one in each round
+  bool is_pass = false;  ///< works in a model that is called, or in a backward pass
 };
 
 bool comes_and_goes(const SiteHistory& site, uint64_t count) {
@@ -132,7 +134,11 @@ bool is_worker(const std::vector<const Beat*>& beats, const Tables& tables) {
   });
 }
 
-bool is_pass(const SiteHistory& site, const Tables& tables) {
+bool is_pass(const SiteHistory& site, const Tables& tables, WorkReader* reader) {
+  if (site.device < tables.devices.size() && is_tensorflow(tables.devices[site.device])) {
+    const LayerWork work = layer_work_of(tables, site.stack, reader);
+    return work.part == "gradient" || (work.part == "forward" && !work.layer.empty());
+  }
   const Attribution of = attribution_of(tables, site.stack);
   return !of.is_in_setup && (of.phase == WorkPhase::kForward || of.phase == WorkPhase::kBackward ||
                              of.phase == WorkPhase::kEvaluation);
@@ -158,8 +164,7 @@ Loop loop_of(uint64_t count, std::vector<const Beat*> beats, const Tables& table
   if (loop.beats.size() < 2 && !loop.beats.front()->joins) {
     loop.why_none = "nothing else occurs as often as the most frequent allocation";
   } else if (std::ranges::none_of(loop.beats, [&](const Beat* beat) {
-               return beat->joins || comes_and_goes(*beat->site, beat->count) ||
-                      is_pass(*beat->site, tables);
+               return beat->joins || comes_and_goes(*beat->site, beat->count) || beat->is_pass;
              })) {
     loop.why_none = "all repeated allocations are kept, which is also how loading data looks";
   } else if (is_in_pass) {
@@ -234,10 +239,13 @@ std::optional<Rounds> find_rounds(const ProcessHistory& history, const Tables& t
                                   uint32_t from_window, std::string* why_none, uint64_t* steps) {
   uint64_t uncounted = 0;
   std::vector<Beat> beats;
+  WorkReader reader(tables);
   for (const SiteHistory& site : history.sites) {
-    const Beat beat = beat_of(site, from_window);
+    Beat beat = beat_of(site, from_window);
     if (beat.count < kLeastRounds || attribution_of(tables, site.stack).is_in_setup) continue;
-    if (goes_on_to_end(beat, history.windows(), from_window)) beats.push_back(beat);
+    if (!goes_on_to_end(beat, history.windows(), from_window)) continue;
+    beat.is_pass = is_pass(site, tables, &reader);
+    beats.push_back(beat);
   }
   const Loop loop = best_loop(beats, tables, steps ? steps : &uncounted);
   if (!loop.why_none.empty()) {
@@ -254,7 +262,7 @@ std::optional<Rounds> find_rounds(const ProcessHistory& history, const Tables& t
              .allocs_a_round = metronome->allocs_a_round,
              .in_worker = loop.in_worker};
   out.have_passes = std::ranges::any_of(beats, [&](const Beat& beat) {
-    return 2 * beat.count >= loop.count && is_pass(*beat.site, tables);
+    return 2 * beat.count >= loop.count && beat.is_pass;
   });
   return out;
 }

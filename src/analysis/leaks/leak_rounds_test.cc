@@ -106,6 +106,19 @@ TEST_F(LeakRounds, RoundsInWhichAModuleIsCalledHavePasses) {
   EXPECT_TRUE(found->have_passes);
 }
 
+TEST_F(LeakRounds, RoundsThatTrainALayerOfTensorFlowHavePasses) {
+  tables_.devices.push_back({.type = kTensorflowCpu});
+  const auto have_passes = [&](std::string_view operation) {
+    const uint32_t made = tables_.stacks.push(line(7), frame(kOperationFile, operation, 0));
+    const auto found = rounds({line(8), made});
+    return found && found->have_passes;
+  };
+  EXPECT_TRUE(have_passes("StatefulPartitionedCall/gradient_tape/sequential_1/dense_1/MatMul"));
+  EXPECT_TRUE(have_passes("StatefulPartitionedCall/sequential_1/dense_1/MatMul"));
+  EXPECT_FALSE(have_passes("AddV2")) << "an eager operation, of no layer";
+  EXPECT_FALSE(have_passes("RangeDataset"));
+}
+
 /// One stack that makes a row and joins it with the table, `kRounds` times; `kept` of it stays.
 ProcessHistory joins(uint32_t stack, uint64_t kept) {
   ProcessHistory history;
