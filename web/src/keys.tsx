@@ -4,6 +4,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { is_dark } from "./draw/palette.ts";
 import { device, moment, moments, subject } from "./state/run.ts";
 import { go, part, redo, undo } from "./state/view.ts";
+import { go_out } from "./views/holders.tsx";
 import * as moves from "./views/moves.ts";
 import { store } from "./state/run.ts";
 
@@ -63,7 +64,7 @@ const KEYS: Key[] = [
   { keys: ["u"], shown: "u", text: "Undo", act: undo },
   { keys: ["U"], shown: "U", text: "Redo", act: redo },
   { keys: ["t"], shown: "t", text: "Light or dark theme", act: toggle_theme },
-  { keys: ["Escape"], shown: "Esc", text: "Clear the range, then the search, then the filter", act: () => clear() },
+  { keys: ["Escape"], shown: "Esc", text: "Out of a tile; clear the range, then the search, then the filter", act: () => clear() },
   ...TABS.map(([id, text], i) => ({ keys: [`${i + 1}`], shown: `${i + 1}`, text, act: () => go({ tab: id }) })),
   { keys: ["?"], shown: "?", text: "This list", act: () => (help_open.value = !help_open.value) },
 ];
@@ -84,6 +85,7 @@ function focus(id: string): void {
   element?.select();
 }
 function clear(): void {
+  if (go_out()) return;
   if (part("range_from").value >= 0) go({ range_from: -1, range_to: -1, what: "at" });
   else if (part("search").value) go({ search: "" });
   else if (part("filter").value) go({ filter: "" });

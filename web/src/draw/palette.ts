@@ -67,8 +67,16 @@ export function faded(colour: number, dark = is_dark.value): number {
   const mix = (shift: number) => Math.round(((colour >> shift) & 255) * 0.22 + ground * 0.78) << shift;
   return mix(16) | mix(8) | mix(0);
 }
-/** A readable text colour on a background. */
+/** How light a colour is, 0 to 1 (WCAG's relative luminance). */
+function luminance(colour: number): number {
+  const linear = (shift: number) => {
+    const value = ((colour >> shift) & 255) / 255;
+    return value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
+  };
+  return 0.2126 * linear(16) + 0.7152 * linear(8) + 0.0722 * linear(0);
+}
+/** Black or white, whichever has more contrast on a background: at least 4.58, and WCAG asks for 4.5. */
 export function ink_on(colour: number): string {
-  const light = 0.299 * ((colour >> 16) & 255) + 0.587 * ((colour >> 8) & 255) + 0.114 * (colour & 255);
-  return light > 140 ? "#14181d" : "#ffffff";
+  const above_black = luminance(colour) + 0.05;
+  return above_black / 0.05 > 1.05 / above_black ? "#000000" : "#ffffff";
 }

@@ -17,6 +17,7 @@ export interface View {
   what: string; // holders of what: at, allocated, left, freed
   hold: string; // holders by stack, module, category
   shape: string;
+  inside: number; // the node of the holders that the treemap shows; 0: all
   library: boolean; // frames of libraries are shown
   block: number; // -1: none
   focus: string; // a frame whose callers and callees are shown
@@ -34,7 +35,7 @@ export interface View {
 
 export const START: View = {
   file: 0, device: 0, from: 0, to: 0, axis: "event", by: "category", filter: "", moment: -1, range_from: -1, range_to: -1,
-  tab: "holders", what: "at", hold: "stack", shape: "icicle", library: false, block: -1, focus: "", search: "", source: "",
+  tab: "holders", what: "at", hold: "stack", shape: "icicle", inside: 0, library: false, block: -1, focus: "", search: "", source: "",
   settings: "", capacity: "", other: -1, other_device: -1, at_a: -1, at_b: -1, lines: "reserved,capacity", lanes: true,
 };
 
@@ -83,16 +84,21 @@ const OF_ONE_DEVICE: Partial<View> = {
   from: 0, to: 0, moment: -1, range_from: -1, range_to: -1, block: -1, at_a: -1, at_b: -1,
 };
 
-/** Whether another file, device or tab is looked at: the browser's Back returns from there. */
+/** What makes the tree of holders another one: its nodes are numbered anew. */
+const OF_ONE_TREE = ["file", "device", "moment", "range_from", "range_to", "filter", "what", "hold", "library"] as const;
+
+/** Whether another file, device, tab or tile is looked at: the browser's Back returns from there. */
 export function is_elsewhere(before: View, after: View): boolean {
-  return before.file !== after.file || before.device !== after.device || before.tab !== after.tab;
+  return (["file", "device", "tab", "inside"] as const).some((name) => before[name] !== after[name]);
 }
 
 /** Changes the view. Quick successive changes of the visible range are one undo step. */
 export function go(wanted: Partial<View>): void {
   const before = view.peek();
-  const is_other = (["file", "device"] as const).some((name) => (wanted[name] ?? before[name]) !== before[name]);
-  const patch = is_other ? { ...OF_ONE_DEVICE, ...wanted } : wanted;
+  const changes = (name: keyof View) => (wanted[name] ?? before[name]) !== before[name];
+  const patch = {
+    ...(changes("file") || changes("device") ? OF_ONE_DEVICE : {}), ...(OF_ONE_TREE.some(changes) ? { inside: 0 } : {}), ...wanted,
+  };
   if (Object.entries(patch).every(([name, value]) => before[name as keyof View] === value)) return;
   const moves = Object.keys(patch).every((name) => name === "from" || name === "to");
   const now = Date.now();

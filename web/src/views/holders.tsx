@@ -1,13 +1,13 @@
 // Holders of the memory: live at the moment, or allocated, not freed or freed within the range.
 import { computed, signal } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
-import { colour_of, css, ink_on } from "../draw/index.ts";
+import { colour_of, css, faded, ink_on } from "../draw/index.ts";
 import * as format from "../format.ts";
 import { ask, device, filter, is_peak, moment, range, subject } from "../state/run.ts";
 import { go, part } from "../state/view.ts";
 import { Flame, stack_text } from "./flame.tsx";
 import { Choice, CopyButton, FrameName, KINDS, Missing } from "./parts.tsx";
-import { by_label, callees, callers, matcher, path_to, tree_of, treemap, without } from "./tree.ts";
+import { by_label, callees, callers, matcher, nested_treemap, path_to, stations, tree_of, without } from "./tree.ts";
 import type { Line, Tree } from "./tree.ts";
 
 const tab = part("tab");
@@ -16,6 +16,7 @@ const what = part("what");
 const search = part("search");
 const library = part("library");
 const focus = part("focus");
+const inside = part("inside");
 
 const asked = ask(
   "holders",
@@ -218,42 +219,66 @@ export function HoldersTable({ shown }: { shown: Tree }) {
   );
 }
 
-/** Tiles of the leaves, grouped by the root's children. */
+/** Out of the tile that the treemap shows, by one level. False: it shows all, or something else is shown. */
+export function go_out(): boolean {
+  const node = inside.value;
+  if (tab.value !== "holders" || part("shape").value !== "treemap" || !tree.value || node <= 0) return false;
+  go({ inside: stations(tree.value, node).at(-2) ?? 0 });
+  return true;
+}
+/** Tiles in tiles: a click goes into one. */
 function Treemap({ shown }: { shown: Tree }) {
-  const [box, set_box] = useState<[number, number]>([0, 0]);
-  const groups = shown.children[0].map((node) => ({ node, bytes: shown.bytes[node] })).filter((group) => group.bytes > 0);
+  const [[width, height], set_box] = useState<[number, number]>([0, 0]);
+  const top = inside.value < shown.bytes.length ? inside.value : 0;
   const matches = matcher(search.value);
-  const [width, height] = box;
-  const rest = shown.bytes[0] - groups.reduce((sum, group) => sum + group.bytes, 0);
-  const values = groups.map((group) => group.bytes);
+  const name_of = (node: number) => (node === 0 ? "All" : (shown.labels[shown.label[node]] ?? ""));
+  const is_hit = (node: number) => path_to(shown, node).some((at) => matches!(name_of(at)));
   return (
-    <div
-      class="chart" style={{ height: "100%", minHeight: "220px" }} role="list" aria-label="Holders as a treemap"
-      ref={(element) => {
-        if (element && (element.clientWidth !== width || element.clientHeight !== height)) set_box([element.clientWidth, element.clientHeight]);
-      }}
-    >
-      {treemap(values, width, height).map((tile) => {
-        const { node, bytes } = groups[tile.index];
-        const name = shown.labels[shown.label[node]] ?? "";
-        const fill = colour_of(hold.value, name);
-        return (
-          <div role="listitem" key={node} style={{ position: "absolute", left: `${tile.x}px`, top: `${tile.y}px`, width: `${Math.max(0, tile.w - 2)}px`, height: `${Math.max(0, tile.h - 2)}px` }}>
-            <button
-              title={`${format.plain(name)}: ${format.exact(bytes)}`} aria-pressed={chosen.value === node} onClick={() => (chosen.value = node)}
-              aria-label={`${format.plain(name)}, ${format.bytes(bytes)}`}
-              style={{
-                width: "100%", height: "100%", minHeight: 0, border: chosen.value === node ? "3px solid var(--ink)" : "0", borderRadius: "4px", background: css(fill), color: ink_on(fill),
-                opacity: matches && !matches(name) ? 0.35 : 1, textAlign: "left", padding: tile.h > 24 ? "5px 8px" : 0, overflow: "hidden", display: "flex", flexDirection: "column", alignItems: "flex-start",
-              }}
-            >
-              {tile.w > 70 && tile.h > 24 ? <b class="cut" style={{ maxWidth: "100%" }}>{format.plain(name, 120)}</b> : null}
-              {tile.w > 70 && tile.h > 44 ? <span class="cut n" style={{ maxWidth: "100%" }}>{format.bytes(bytes)}, {format.share(bytes, shown.bytes[0])}</span> : null}
-            </button>
-          </div>
-        );
-      })}
-      {rest > 0.5 ? <span class="hidden">{format.bytes(rest)} in no group.</span> : null}
+    <div class="treemap">
+      {top > 0 ? (
+        <nav class="strip" aria-label="Inside of">
+          {stations(shown, top).map((node) => (
+            <button key={node} class="link cut" aria-current={node === top ? "location" : undefined} disabled={node === top} onClick={() => go({ inside: node })}>{format.frame_line(name_of(node))}</button>
+          ))}
+          <button onClick={go_out}>Back</button>
+        </nav>
+      ) : null}
+      <div
+        class="chart" role="list" aria-label="Holders as tiles in tiles. A click goes into a tile, Escape goes out."
+        ref={(element) => {
+          if (element && (element.clientWidth !== width || element.clientHeight !== height)) set_box([element.clientWidth, element.clientHeight]);
+        }}
+      >
+        {nested_treemap(shown, top, width, height).map((tile) => {
+          const { node, bytes, is_own, is_open } = tile;
+          const { file, line, name: of } = format.key_name(name_of(node));
+          const [bold, rest] = file ? [`${file}${line}`, ` ${of}`] : [format.frame(name_of(node)).name, ""];
+          const ending = `${rest}${is_own ? ", itself" : ""}`;
+          const text = `${bold}${ending}: ${format.exact(bytes)}`;
+          const own = colour_of(hold.value, name_of(tile.group));
+          const fill = is_open ? faded(own) : own;
+          const is_chosen = chosen.value === node && !is_own;
+          const has_name = tile.w > 56 && tile.h > 18;
+          return (
+            <div role="listitem" key={`${node} ${is_own}`} style={{ left: `${tile.x}px`, top: `${tile.y}px`, width: `${tile.w - 1}px`, height: `${tile.h - 1}px` }}>
+              <button
+                title={text} aria-label={has_name ? undefined : text} aria-pressed={is_chosen} tabIndex={has_name ? 0 : -1}
+                onClick={() => {
+                  chosen.value = node;
+                  if (!is_own && shown.children[node].length > 0) go({ inside: node });
+                }}
+                style={{
+                  background: css(fill), color: is_open ? "var(--ink)" : ink_on(fill), padding: has_name ? "1px 5px" : 0,
+                  outline: is_chosen ? "2px solid var(--ink)" : undefined, opacity: matches && !is_open && !is_hit(node) ? 0.35 : 1,
+                }}
+              >
+                {has_name ? <span class="cut"><b>{bold}</b>{ending}{is_open ? <span class="n"> {format.bytes(bytes)}</span> : null}</span> : null}
+                {has_name && !is_open && tile.h > 36 ? <span class="cut n">{format.bytes(bytes)}, {format.share(bytes, shown.bytes[0])}</span> : null}
+              </button>
+            </div>
+          );
+        })}
+      </div>
     </div>
   );
 }

@@ -230,6 +230,57 @@ export function treemap(values: number[], width: number, height: number): Tile[]
   return out;
 }
 
+/** The node that stands for a chain of nodes which hold all that the one above holds: the last of them. */
+export function settled(tree: Tree, node: number): number {
+  let at = node;
+  while (tree.children[at].length === 1 && tree.bytes[tree.children[at][0]] === tree.bytes[at]) at = tree.children[at][0];
+  return at;
+}
+/** The nodes on the way to a node that are shown as themselves; the root stands for the chain that it begins. */
+export function stations(tree: Tree, node: number): number[] {
+  const first = settled(tree, 0);
+  return [0, ...path_to(tree, node).filter((at) => at === node || (at !== first && settled(tree, at) === at))];
+}
+
+export interface Nested {
+  node: number;
+  group: number; // the outermost tile that it lies in
+  bytes: number;
+  is_own: boolean; // what the node holds beside its children
+  is_open: boolean; // its children lie inside of it, below its name
+  x: number;
+  y: number;
+  w: number;
+  h: number;
+}
+export const TILE_HEAD = 20; // pixels for the name of an open tile
+const TILE_EDGE = 3;
+const LEAST_TILE = 3;
+/** Tiles in tiles, as deep as there is room for a name; a tile comes before those inside of it. Tiles of less than three
+ *  pixels are left out: the tile around them shows there. */
+export function nested_treemap(tree: Tree, top: number, width: number, height: number): Nested[] {
+  const out: Nested[] = [];
+  const place = (of: number, group: number, x: number, y: number, w: number, h: number) => {
+    const parts = tree.children[of].map((node) => ({ node: settled(tree, node), bytes: tree.bytes[node], is_own: false }));
+    const rest = tree.bytes[of] - parts.reduce((sum, part) => sum + part.bytes, 0);
+    if (rest > 0) parts.push({ node: of, bytes: rest, is_own: true });
+    parts.sort((a, b) => b.bytes - a.bytes);
+    for (const tile of treemap(parts.map((part) => part.bytes), w, h)) {
+      if (tile.w < LEAST_TILE || tile.h < LEAST_TILE) continue;
+      const part = parts[tile.index];
+      const has_room = tile.w >= 60 && tile.h >= TILE_HEAD + 16;
+      const is_open = has_room && !part.is_own && tree.children[part.node].length > 0;
+      const box = { ...part, group: group < 0 ? part.node : group, is_open, x: x + tile.x, y: y + tile.y, w: tile.w, h: tile.h };
+      out.push(box);
+      if (is_open) place(part.node, box.group, box.x + TILE_EDGE, box.y + TILE_HEAD, box.w - 2 * TILE_EDGE, box.h - TILE_HEAD - TILE_EDGE);
+    }
+  };
+  if (top >= tree.bytes.length) return out;
+  const shown = settled(tree, top);
+  place(tree.children[shown].length ? shown : Math.max(0, tree.parent[shown]), -1, 0, 0, width, height);
+  return out;
+}
+
 const FIELD = /^(?:(?:bytes|lived)[<>=]|(?:category|module|stream|process|thread):)|^not$/;
 /** Whether a label matches the search: a substring, or /a pattern/. Null as well where the search is about blocks alone ("bytes>1MiB"). */
 export function matcher(text: string): ((label: string) => boolean) | null {

@@ -8,7 +8,7 @@ import { walk } from "./walk.mjs";
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const SIZES = [{ width: 1440, height: 900 }, { width: 390, height: 844 }];
-const TABS = ["holders", "space", "findings", "report", "block&block=3", "whatif", "compare", "source"];
+const TABS = ["holders", "holders&shape=treemap", "space", "findings", "report", "block&block=3", "whatif", "compare", "source"];
 let browser, mock;
 
 before(async () => (mock = await serve()));
@@ -258,6 +258,29 @@ for (const kind of KINDS)
       await page.waitForSelector("#tab-report[aria-selected=true]");
       await page.keyboard.press("u");
       await page.waitForSelector("#tab-space[aria-selected=true]");
+      await page.context().close();
+    });
+
+    test("a click goes into a tile; Escape, Back and the way to it go out", async () => {
+      const page = await open("shape=treemap&moment=77");
+      // All of these blocks are of the step, line 80 of train.py, in layers of model.py.
+      const tiles = page.locator(".treemap [role=listitem] button");
+      const names = () => tiles.evaluateAll((all) => all.map((one) => one.title));
+      const before = await names();
+      const step = before.find((name) => name.startsWith("train.py:80 step: "));
+      await tiles.nth(before.indexOf(step)).click({ position: { x: 20, y: 8 } });
+      await page.waitForFunction(() => /inside=\d+/.test(location.hash));
+      assert.ok((await names()).length > 3 && !(await names()).includes(step));
+      assert.deepEqual(await page.evaluate(walk), []);
+      assert.deepEqual(await barriers(page), []);
+      await page.keyboard.press("Escape");
+      await page.waitForFunction(() => !location.hash.includes("inside="));
+      assert.deepEqual(await names(), before);
+      await page.goBack();
+      await page.waitForFunction(() => location.hash.includes("inside="));
+      await page.getByRole("button", { name: "All", exact: true }).last().click();
+      await page.waitForFunction(() => !location.hash.includes("inside="));
+      assert.deepEqual(await names(), before);
       await page.context().close();
     });
 

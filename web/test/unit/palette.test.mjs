@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import test from "node:test";
 import { load } from "../load.mjs";
 
-const { CATEGORIES, colour_of, nth } = await load("draw/palette.ts");
+const { CATEGORIES, colour_of, ink_on, nth } = await load("draw/palette.ts");
 
 test("a category has its colour whatever came before it; other names have theirs by order", () => {
   for (const dark of [false, true]) {
@@ -19,4 +19,9 @@ test("the list has every category that the command names", () => {
   const source = readFileSync(new URL("../../../src/analysis/categories/category_rules.cc", import.meta.url), "utf8");
   const named = [.../kNames\[kCategories\] = \{([^}]*)\}/.exec(source)[1].matchAll(/"([^"]+)"/g)].map((found) => found[1]);
   assert.deepEqual([...CATEGORIES].sort(), named.sort());
+});
+
+test("a text on a colour is the one that is read more easily", () => {
+  // On #767676 white has a contrast of 4.54 and black of 4.62; on #757575 it is 4.61 and 4.56.
+  assert.deepEqual([0xffffff, 0x767676, 0x757575, 0x000000, 0x628bc9].map(ink_on), ["#000000", "#000000", "#ffffff", "#ffffff", "#000000"]);
 });

@@ -3,7 +3,7 @@ import test from "node:test";
 import { load } from "../load.mjs";
 import { encode } from "../mock.mjs";
 
-const { decode, tree_of, without, callees, callers, by_label, layout, treemap, matcher } = await load("data/columns.ts", "views/tree.ts");
+const { decode, tree_of, without, callees, callers, by_label, layout, treemap, nested_treemap, settled, stations, matcher } = await load("data/columns.ts", "views/tree.ts");
 
 // all 10 ─ a 7 ─ b 4 (own 3) ─ a 1
 //        │     └ c 3
@@ -57,6 +57,29 @@ test("a treemap's areas are its values", () => {
   assert.equal(tiles.length, 7);
   for (const tile of tiles) assert.ok(Math.abs(tile.w * tile.h - values[tile.index] * 100) < 1e-6);
   assert.deepEqual(treemap([], 10, 10), []);
+});
+
+test("tiles lie in tiles, below the name of each, as deep as there is room", () => {
+  const told = (top, width, height) =>
+    nested_treemap(tree, top, width, height).map((tile) => [named(tree, tile.node), tile.bytes, tile.is_own, tile.is_open, ...[tile.x, tile.y, tile.w, tile.h].map((value) => Math.round(100 * value) / 100)]);
+  // 7 of 10 bytes are 70 of 100 pixels; 20 are for a name, 3 for an edge: b and c share 64 by 77, the rest of b and a 58 by 21.
+  assert.deepEqual(told(0, 100, 100), [
+    ["a", 7, false, true, 0, 0, 70, 100], ["b", 4, false, true, 3, 20, 64, 44], ["b", 3, true, false, 6, 40, 43.5, 21],
+    ["a", 1, false, false, 49.5, 40, 14.5, 21], ["c", 3, false, false, 3, 64, 64, 33], ["c", 3, false, false, 70, 0, 30, 100],
+  ]);
+  assert.deepEqual(told(0, 59, 100).map((tile) => tile[0]), ["a", "c"]); // no room for a name
+  assert.deepEqual(told(2, 40, 10), [["b", 3, true, false, 0, 0, 30, 10], ["a", 1, false, false, 30, 0, 10, 10]]);
+  // A leaf fills the place as what it is.
+  assert.deepEqual(told(3, 40, 10).map((tile) => tile.slice(0, 3)), [["b", 3, true], ["a", 1, false]]);
+  assert.deepEqual(told(99, 40, 10), []);
+});
+
+test("a chain of nodes that hold the same is one tile, of the last name", () => {
+  const chain = { ...tree, parent: [-1, 0, 1, 2, 2], label: [0, 1, 2, 3, 1], bytes: [8, 8, 8, 5, 3], children: [[1], [2], [3, 4], [], []] };
+  assert.equal(settled(chain, 0), 2);
+  assert.equal(settled(chain, 3), 3);
+  assert.deepEqual(stations(chain, 3), [0, 3]);
+  assert.deepEqual(nested_treemap(chain, 0, 80, 10).map((tile) => [tile.node, tile.w]), [[3, 50], [4, 30]]);
 });
 
 test("a search is a part of a name or a pattern", () => {

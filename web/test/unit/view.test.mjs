@@ -19,7 +19,18 @@ test("what is counted in one device's events does not go with the view to anothe
   assert.deepEqual(view.peek(), { ...START, by: "module", tab: "compare", file: 1, moment: 4, at_b: 2 });
 });
 
-test("Back returns from another file, device or tab, not from a movement", () => {
-  for (const patch of [{ file: 1 }, { device: 1 }, { tab: "space" }]) assert.equal(is_elsewhere(START, { ...START, ...patch }), true);
+test("Back returns from another file, device, tab or tile, not from a movement", () => {
+  for (const patch of [{ file: 1 }, { device: 1 }, { tab: "space" }, { inside: 2 }]) assert.equal(is_elsewhere(START, { ...START, ...patch }), true);
   for (const patch of [{ from: 3, to: 9 }, { moment: 4 }, { by: "line" }, { filter: "x" }]) assert.equal(is_elsewhere(START, { ...START, ...patch }), false);
+});
+
+test("a tile is of one tree of holders: another moment, filter or kind of holder shows all", () => {
+  go({ inside: 7, shape: "treemap" });
+  go({ tab: "space", by: "line" });
+  assert.equal(view.peek().inside, 7);
+  for (const patch of [{ moment: 12 }, { filter: "x" }, { hold: "module" }, { range_from: 1, range_to: 5 }, { device: 2 }]) {
+    go({ inside: 7 });
+    go(patch);
+    assert.equal(view.peek().inside, 0);
+  }
 });
