@@ -1,13 +1,12 @@
-// whatif: the reserved bytes of other settings for the same requests, over the recorded events.
+// Requests that replay the allocator. whatif: the reserved bytes of other settings for the same
+// requests, over the recorded events. allocator: what is free at a moment, as the report has it.
 #include <algorithm>
 
-#include "allocator/config.h"
-#include "allocator/process_room.h"
 #include "allocator/replay.h"
 #include "analysis/replay/settings_study.h"
 #include "analysis/replay/settings_text.h"
 #include "analysis/replay/snapshot_device.h"
-#include "base/size.h"
+#include "analysis/replay/study_request.h"
 #include "page/answers.h"
 
 namespace gpumemprof {
@@ -26,18 +25,16 @@ Json settings_json() {
           {{"name", "roundup_power2_divisions"}, {"text", "Divisions of each power of two"}}};
 }
 
-/// The trace of a device, if its allocator was recorded.
-const AllocatorTrace* trace_of(const AllocatorSnapshot& history, const Tables& tables,
+/// The index in `history.traces` of a device, if its allocator was recorded.
+std::optional<size_t> trace_of(const AllocatorSnapshot& history, const Tables& tables,
                                const PageDevice& device, bool is_snapshot) {
-  if (is_snapshot)
-    return device.index < history.traces.size() ? &history.traces[device.index] : nullptr;
   const Device& wanted = tables.devices[device.index];
-  for (size_t i = 0; i < history.traces.size(); ++i) {
-    if (history.tables.devices[i].type == wanted.type &&
-        history.tables.devices[i].index == wanted.index)
-      return &history.traces[i];
+  for (size_t i = is_snapshot ? device.index : 0; i < history.traces.size(); ++i) {
+    if (is_snapshot || (history.tables.devices[i].type == wanted.type &&
+                        history.tables.devices[i].index == wanted.index))
+      return i;
   }
-  return nullptr;
+  return std::nullopt;
 }
 
 PageAnswer unknown_answer(std::string why) {
@@ -45,49 +42,67 @@ PageAnswer unknown_answer(std::string why) {
       Columns().finish({{"unknown", std::move(why)}, {"settings", settings_json()}}));
 }
 
-/// The reserved bytes after every event, as they change.
+/// What is said of a row, beside its curve.
+Json row_json(const StudyRow& row) {
+  return {{"peak_bytes", row.result.peak_reserved_bytes},
+          {"refused_count", row.result.num_ooms},
+          {"fails_at_start", row.result.oom_before_first_event},
+          {"retries", row.result.num_alloc_retries}};
+}
+
+/// The reserved bytes after every event, as they change, and the moments of refusals.
 struct Curve {
   SparseSeries reserved;
   std::vector<uint32_t> refused;
-  WhatIfResult result;
+
+  void see(uint64_t event, const AllocatorStatistics& now) {
+    const uint32_t moment = event == kBeforeFirstEvent ? 0 : static_cast<uint32_t>(event + 1);
+    reserved.add(moment, now.reserved.current);
+    if (now.num_ooms > refused_before_) refused.push_back(moment);
+    refused_before_ = now.num_ooms;
+  }
+  /// The highest moment of [from, to): `from`, or where the curve rises within, and its bytes.
+  std::pair<uint32_t, uint64_t> highest(uint32_t from, uint32_t to) const {
+    std::pair most(from, reserved.at(from));
+    const auto& at = reserved.moments;
+    for (auto next = std::ranges::upper_bound(at, from); next != at.end() && *next < to; ++next) {
+      const uint64_t bytes = reserved.values[static_cast<size_t>(next - at.begin())];
+      if (bytes > most.second) most = {*next, bytes};
+    }
+    return most;
+  }
+
+ private:
+  uint64_t refused_before_ = 0;
 };
 
-Curve simulate(const AllocatorTrace& trace, const AllocatorConfig& config, const Release& release) {
-  Curve curve;
-  uint64_t refused = 0;
-  curve.result = what_if(trace, config, release, [&](uint64_t event, const Simulator& simulator) {
-    const uint32_t moment = event == kBeforeFirstEvent ? 0 : static_cast<uint32_t>(event + 1);
-    const AllocatorStatistics& now = simulator.statistics();
-    curve.reserved.add(moment, now.reserved.current);
-    if (now.num_ooms > refused) curve.refused.push_back(moment);
-    refused = now.num_ooms;
-    return true;
-  });
-  return curve;
+/// The replayed device; null: `why` says why there is none.
+const SnapshotDevice* replayed_device(WholeRun& whole, const PageDevice& device, std::string* why) {
+  const DeviceAnalysis* known = whole.device(static_cast<uint16_t>(device.index));
+  const SnapshotDevice* told = known ? known->snapshot.get() : nullptr;
+  if (told != nullptr && told->is_replayed) return told;
+  *why = "the allocator was not recorded, so it cannot be simulated";
+  return nullptr;
 }
 
 }  // namespace
 
 PageAnswer whatif_answer(PageRequest& request) {
-  const size_t index = request.device();
+  const PageDevice& device = request.file().devices()[request.device()];
   const PageRequest::Window window = request.window();
   const uint32_t columns = request.columns();
-  const std::string settings = request.text("settings"), capacity = request.text("capacity");
-  std::optional<uint64_t> capacity_bytes;
-  if (!capacity.empty() && capacity != "none") {
-    const auto size = parse_capacity(capacity);
-    if (!size) request.refuse(size.error().message);
-    if (size) capacity_bytes = *size;
-  }
+  // The command's own study: its baseline, its capacity, its figures.
+  StudyRequest wanted{.capacity = request.text("capacity")};
+  if (request.has("settings")) wanted.settings.push_back(request.text("settings"));
+  auto options = study_options(wanted);
+  if (!options) request.refuse(options.error().message);
   if (request.is_refused()) return request.refusal();
-  const PageDevice& device = request.file().devices()[index];
   const auto read = request.file().whole();
   if (!read) return error_answer(404, read.error().message);
   WholeRun& whole = **read;
-  const DeviceAnalysis* known = whole.device(static_cast<uint16_t>(device.index));
-  const SnapshotDevice* told = known ? known->snapshot.get() : nullptr;
-  if (told == nullptr || !told->is_replayed)
-    return unknown_answer("the allocator was not recorded, so it cannot be simulated");
+  std::string why;
+  const SnapshotDevice* told = replayed_device(whole, device, &why);
+  if (told == nullptr) return unknown_answer(std::move(why));
   if (told->replay.alloc_addresses == 0)
     return unknown_answer("no allocation was recorded, so there is nothing to replay");
   if (told->replay.share_matched() < kLeastFidelity)
@@ -95,50 +110,38 @@ PageAnswer whatif_answer(PageRequest& request) {
         "the replay of the recorded settings is not faithful enough to predict others");
   const auto history = whole.history();
   if (!history) return unknown_answer(history.error().message);
-  const AllocatorTrace* trace =
-      trace_of(**history, whole.tables(), device, whole.is_snapshot());
-  if (trace == nullptr || trace->events.size() + 1 != device.table->moments())
+  const auto index = trace_of(**history, whole.tables(), device, whole.is_snapshot());
+  if (!index || (*history)->traces[*index].events.size() + 1 != device.table->moments())
     return unknown_answer("the allocator's history does not match these events");
-  const Release& release = told->replay.release;
-  AllocatorConfig config = recorded_config((*history)->settings, release);
-  if (request.has("settings")) {
-    auto parsed = parse_settings(settings, release);
-    if (!parsed) return error_answer(400, parsed.error().message);
-    config = std::move(*parsed);
-  }
-  // Like `whatif`: what the process had of the device, if a refused request reveals it.
-  std::optional<ProcessRoom> room;
-  if (capacity.empty() && !device.table->refused.empty())
-    room = room_at_first_refusal(*trace, (*history)->settings, release);
-  config.capacity_bytes = capacity_bytes;
-  if (room) take_room(*room, trace->device_bytes, &config);
-  capacity_bytes = config.capacity_bytes;
-  const Curve curve = simulate(*trace, config, release);
-  if (curve.result.gave_up_at)
-    return unknown_answer("simulating these settings takes more steps than any real trace");
+  const AllocatorTrace& trace = (*history)->traces[*index];
+  Curve curves[2];  // of the recorded settings, and of those asked for
+  options->observer = [&](size_t row, uint64_t event, const Simulator& simulator) {
+    curves[row].see(event, simulator.statistics());
+    return true;
+  };
+  const auto study = study_settings(**history, *index, *options);
+  if (!study && study.error().code == ErrorCode::kUsage)
+    return error_answer(400, study.error().message);
+  if (!study) return unknown_answer(study.error().message);
+  const StudyRow& row = study->rows.back();
+  const Curve& curve = curves[study->rows.size() - 1];
   const BlockTable& table = *device.table;
   std::vector<uint32_t> begin, event;
-  std::vector<uint64_t> reserved, recorded;
+  std::vector<uint64_t> reserved, baseline, recorded;
   const uint64_t moments = window.to - window.from;
   const uint64_t count = std::min<uint64_t>(columns, moments);
-  size_t next = static_cast<size_t>(std::ranges::upper_bound(curve.reserved.moments, window.from) -
-                                    curve.reserved.moments.begin());
   for (uint64_t i = 0; i < count; ++i) {
     const auto from = static_cast<uint32_t>(window.from + moments * i / count);
     const auto to = static_cast<uint32_t>(window.from + moments * (i + 1) / count);
-    // The column's highest moment: its begin, or where the curve rises within it.
-    uint32_t most_at = from;
-    uint64_t most = curve.reserved.at(from);
-    for (; next < curve.reserved.moments.size() && curve.reserved.moments[next] < to; ++next) {
-      if (curve.reserved.values[next] > most)
-        most = curve.reserved.values[next], most_at = curve.reserved.moments[next];
-    }
+    const auto [most_at, most] = curve.highest(from, to);
     begin.push_back(from), event.push_back(most_at), reserved.push_back(most);
+    baseline.push_back(curves[0].highest(from, to).second);
     if (!table.reserved.empty()) recorded.push_back(table.reserved.at(most_at));
   }
   begin.push_back(window.to);
   Columns out;
   out.add("begin", begin), out.add("event", event), out.add("reserved", reserved);
+  out.add("baseline", baseline);
   if (!recorded.empty()) out.add("recorded", recorded);
   Json refused = Json::array();
   constexpr size_t kMostRefused = 1000;
@@ -147,22 +150,53 @@ PageAnswer whatif_answer(PageRequest& request) {
     const bool is_event = moment != 0;
     refused.push_back(
         {{"event", moment},
-         {"requested_bytes", is_event ? Json(trace->events[moment - 1].size_bytes) : Json()}});
+         {"requested_bytes", is_event ? Json(trace.events[moment - 1].size_bytes) : Json()}});
   }
-  uint64_t recorded_peak = 0;
-  for (const uint64_t bytes : table.reserved.values) recorded_peak = std::max(recorded_peak, bytes);
-  return columns_answer(
-      out.finish({{"from", window.from},
-                  {"to", window.to},
-                  {"settings", settings_json()},
-                  {"capacity_bytes", capacity_bytes ? Json(*capacity_bytes) : Json()},
-                  {"recorded_settings", recorded_text((*history)->settings)},
-                  {"peak_bytes", curve.result.peak_reserved_bytes},
-                  {"recorded_peak_bytes", table.reserved.empty() ? Json() : Json(recorded_peak)},
-                  {"refused", std::move(refused)},
-                  {"refused_count", curve.result.num_ooms},
-                  {"retries", curve.result.num_alloc_retries},
-                  {"without_effect", config.keys_without_effect}}));
+  Json header = {{"from", window.from},
+                 {"to", window.to},
+                 {"settings", settings_json()},
+                 {"capacity_bytes", row.capacity_bytes ? Json(*row.capacity_bytes) : Json()},
+                 {"is_recorded_capacity", study->is_in_that_room},
+                 {"recorded_settings", recorded_text((*history)->settings)},
+                 {"baseline", row_json(study->rows.front())},
+                 {"recorded_peak_bytes", study->recorded_peak_reserved_bytes
+                                             ? Json(*study->recorded_peak_reserved_bytes)
+                                             : Json()},
+                 {"refused", std::move(refused)},
+                 {"without_effect", row.keys_without_effect}};
+  header.update(row_json(row));
+  return columns_answer(out.finish(std::move(header)));
+}
+
+PageAnswer allocator_answer(PageRequest& request) {
+  const PageDevice& device = request.file().devices()[request.device()];
+  const uint32_t moment = request.moment("event", request.table().peak);
+  if (request.is_refused()) return request.refusal();
+  const auto read = request.file().whole();
+  if (!read) return error_answer(404, read.error().message);
+  WholeRun& whole = **read;
+  std::string why;
+  const SnapshotDevice* told = replayed_device(whole, device, &why);
+  if (told == nullptr) return unknown_answer(std::move(why));
+  if (!told->is_consistent) return unknown_answer(told->contradiction);
+  const auto history = whole.history();
+  if (!history) return unknown_answer(history.error().message);
+  const auto index = trace_of(**history, whole.tables(), device, whole.is_snapshot());
+  if (!index || (*history)->traces[*index].events.size() + 1 != device.table->moments())
+    return unknown_answer("the allocator's history does not match these events");
+  const AllocatorTrace& trace = (*history)->traces[*index];
+  Json header = {{"event", moment}};
+  const auto see = [&](uint64_t event, const Simulator& simulator) {
+    if (moment != 0 && (event == kBeforeFirstEvent || event + 1 < moment)) return true;
+    const AllocatorStatistics& now = simulator.statistics();
+    header["reserved_bytes"] = now.reserved.current;
+    header["active_bytes"] = now.active.current;
+    header["fragmented_bytes"] = now.fragmented_bytes();
+    header["cached_bytes"] = now.releasable.current;
+    return false;
+  };
+  replay_recorded(trace, trace_start(trace), (*history)->settings, told->replay.release, see);
+  return columns_answer(Columns().finish(std::move(header)));
 }
 
 }  // namespace gpumemprof

@@ -26,7 +26,9 @@ PageAnswer search_answer(PageRequest& request);
 PageAnswer block_next_answer(PageRequest& request);
 PageAnswer space_answer(PageRequest& request);
 PageAnswer source_answer(PageRequest& request);
+/// The two that replay the allocator: for the thread that reads whole runs.
 PageAnswer whatif_answer(PageRequest& request);
+PageAnswer allocator_answer(PageRequest& request);
 /// What is compared: a device, as an index in devices(), of the whole run or at a moment.
 struct ComparedSide {
   PageFile* file = nullptr;

@@ -132,7 +132,7 @@ std::optional<size_t> PageService::add(std::vector<std::string> paths) {
 }
 
 void PageService::retire(std::unique_ptr<PageFile> file) {
-  std::erase_if(simulations_, [&](const auto& of) { return of.first.first == file.get(); });
+  std::erase_if(simulations_, [&](const auto& of) { return std::get<0>(of.first) == file.get(); });
   std::erase_if(documents_, [&](const auto& of) {
     return of.first.first.file == file.get() || of.first.second.file == file.get();
   });
@@ -220,8 +220,10 @@ PageFile* PageService::other_of(PageRequest& request) {
 }
 
 /// A simulation walks over all events, and may have to read the run first.
-PageAnswer PageService::whatif(PageFile& file, std::string_view query) {
-  std::future<PageAnswer>& coming = simulations_[{&file, std::string(query)}];
+PageAnswer PageService::replayed(std::string_view request, PageFile& file,
+                                 std::string_view query) {
+  const std::tuple key(&file, std::string(request), std::string(query));
+  std::future<PageAnswer>& coming = simulations_[key];
   if (!coming.valid()) {
     if (simulations_.size() > kMostWaiting) {
       std::erase_if(simulations_, [](const auto& of) {
@@ -229,14 +231,15 @@ PageAnswer PageService::whatif(PageFile& file, std::string_view query) {
       });
       return error_answer(503, "too many simulations at once");
     }
-    coming = whole_worker_.begin([&file, query = std::string(query)] {
-      PageRequest request(query, file);
-      return whatif_answer(request);
+    const Answer answer = request == "whatif" ? whatif_answer : allocator_answer;
+    coming = whole_worker_.begin([&file, answer, query = std::string(query)] {
+      PageRequest parsed(query, file);
+      return answer(parsed);
     });
   }
   if (!is_done(coming)) return later_answer();
   PageAnswer answer = coming.get();
-  simulations_.erase({&file, std::string(query)});
+  simulations_.erase(key);
   return answer;
 }
 
@@ -271,7 +274,7 @@ PageAnswer PageService::answer(std::string_view request, std::string_view query)
   if (request == "state") return state_answer();
   const auto known =
       std::ranges::find(kAnswers, request, &std::pair<std::string_view, Answer>::first);
-  constexpr std::string_view kOwn[] = {"compare", "whatif", "read_again"};
+  constexpr std::string_view kOwn[] = {"compare", "whatif", "allocator", "read_again"};
   if (known == std::end(kAnswers) && std::ranges::find(kOwn, request) == std::end(kOwn))
     return error_answer(404, "unknown request");
   size_t index = 0;
@@ -293,7 +296,7 @@ PageAnswer PageService::answer(std::string_view request, std::string_view query)
                               : error_answer(404, slot.error);
   }
   if (file->devices().empty()) return error_answer(404, "the file has no memory events");
-  if (request == "whatif") return whatif(*file, query);
+  if (request == "whatif" || request == "allocator") return replayed(request, *file, query);
   PageRequest parsed(query, *file);
   PageAnswer answer = request == "compare" ? compare(parsed) : known->second(parsed);
   file->forget_old();

@@ -68,7 +68,7 @@ class PageService {
   PageAnswer run_answer();
   PageFile* file_of(Slot& slot);
   PageFile* other_of(PageRequest& request);
-  PageAnswer whatif(PageFile& file, std::string_view query);
+  PageAnswer replayed(std::string_view request, PageFile& file, std::string_view query);
   PageAnswer compare(PageRequest& request);
 
   static constexpr size_t kMostWaiting = 8;     // simulations that were asked for
@@ -81,7 +81,8 @@ class PageService {
   std::atomic<size_t> readings_{0};  // by read_later()
   Status status_;
   size_t failed_ = 0;
-  std::map<std::pair<PageFile*, std::string>, std::future<PageAnswer>> simulations_;
+  /// By file, request and query.
+  std::map<std::tuple<PageFile*, std::string, std::string>, std::future<PageAnswer>> simulations_;
   std::map<std::pair<ComparedSide, ComparedSide>, std::shared_future<nlohmann::ordered_json>>
       documents_;
   // They end first: what they work on is above.

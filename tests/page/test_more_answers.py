@@ -55,6 +55,24 @@ def test_the_address_space_is_that_of_the_moment(on_paper):
         assert [(address(columns, i, "block_"), columns["block_bytes"][i] / MIB) for i in range(len(columns["block_id"]))] == blocks
 
 
+def test_what_is_free_is_fragmented_or_cached_and_rounding_is_neither(on_paper, view):
+    page, _ = on_paper
+    for event, active, fragmented in ((4, 12, 8), (8, 4, 16), (10, 20, 16)):  # MiB; of 20 reserved, then of 36
+        header, _ = page.ask("allocator", event=event)
+        assert [header[name] / MIB for name in ("active_bytes", "fragmented_bytes", "cached_bytes")] == [active, fragmented, 0], event
+        assert header["reserved_bytes"] == header["active_bytes"] + header["fragmented_bytes"]
+    path = snapshots.real("lora_finetune_torch21.pickle")
+    told = json.loads(harness.execute([harness.COMMAND, "analyze", "--format", "json", path]).ok().stdout)["devices"][0]["fragmentation_at_peak"]
+    page = view(path)
+    peak = page.run()["files"][0]["devices"][0]["peak"]["event"]
+    header, _ = page.ask("allocator", event=peak)
+    assert (header["fragmented_bytes"], header["cached_bytes"]) == (told["pinned_bytes"], told["cached_bytes"])
+    _, columns = page.ask("space", event=peak)
+    assert sum(columns["segment_bytes"]) == header["reserved_bytes"]
+    # What was asked for is less than what the allocator gave.
+    assert 0 < header["active_bytes"] - sum(columns["block_bytes"]) < told["pinned_bytes"]
+
+
 def test_a_refused_request_is_marked(on_paper):
     page, _ = on_paper
     header, columns = page.ask("marks")
@@ -92,11 +110,28 @@ def test_other_settings_reserve_what_whatif_says(on_paper):
         wanted = next(row for row in rows if row["settings"] == settings)
         header, columns = page.ask("whatif", settings=settings, capacity="none", columns=100)
         assert header["peak_bytes"] == wanted["peak_reserved_bytes"] == max(columns["reserved"])
+        assert header["baseline"]["peak_bytes"] == rows[0]["peak_reserved_bytes"] == max(columns["baseline"])
     header, columns = page.ask("whatif", columns=100)
     # The recorded allocator took a segment right before the allocation that needed it, the simulated one with it.
     assert [columns["reserved"][e] for e in (0, 2, 8, 10, 11)] == [columns["recorded"][e] for e in (0, 2, 8, 10, 11)]
     assert [refused["requested_bytes"] for refused in header["refused"]] == [32 * MIB]
     page.refusal("whatif", settings="no_such_key:1")
+    page.refusal("whatif", capacity="much")
+
+
+def test_settings_are_compared_with_the_replay_that_whatif_compares_them_with(view):
+    for name in ("lora_finetune_torch21.pickle", "expandable_oom_4gpu.pickle"):
+        path = snapshots.real(name)
+        told = json.loads(harness.execute([harness.COMMAND, "whatif", "--format", "json", "--set", "expandable_segments:False", path]).ok().stdout)
+        page = view(path)
+        device = next(i for i, one in enumerate(page.run()["files"][0]["devices"]) if one["name"] == told["device"])
+        header, columns = page.ask("whatif", device=device, settings="expandable_segments:False", columns=8192)
+        for row, wanted in zip((header["baseline"], header), told["results"]):
+            assert row["peak_bytes"] == wanted["peak_reserved_bytes"], name
+            assert row["refused_count"] == wanted["num_ooms"], name
+            assert row["retries"] == wanted["num_alloc_retries"], name
+        assert header["capacity_bytes"] == told["results"][1]["capacity_bytes"]
+        assert max(columns["baseline"]) == header["baseline"]["peak_bytes"]
 
 
 def test_two_runs_stand_side_by_side(view, tmp_path):

@@ -86,7 +86,13 @@ void simulate(const AllocatorTrace& trace, const StudyOptions& options,
   const std::thread::id caller = std::this_thread::get_id();
   parallel_for(planned->size(), options.threads, [&](size_t i) {
     Planned& next = (*planned)[i];
-    next.row.result = what_if(trace, start, next.config, next.row.release);
+    next.row.result =
+        options.observer
+            ? what_if(trace, next.config, next.row.release,
+                      [&](uint64_t event, const Simulator& simulator) {
+                        return options.observer(i, event, simulator);
+                      })
+            : what_if(trace, start, next.config, next.row.release);
     const size_t finished = ++done;
     if (options.on_progress && std::this_thread::get_id() == caller) {
       options.on_progress(static_cast<double>(finished) / static_cast<double>(planned->size()));

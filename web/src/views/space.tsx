@@ -7,6 +7,8 @@ import { RectList } from "../draw/rects.ts";
 import * as format from "../format.ts";
 import { ask, device, file, filter, is_peak, moment, subject, visible } from "../state/run.ts";
 import { go, part } from "../state/view.ts";
+import { reserved_parts } from "./allocator_words.ts";
+import type { Replayed } from "./allocator_words.ts";
 import { choose } from "./moves.ts";
 import { Missing } from "./parts.tsx";
 import * as data from "./time_data.ts";
@@ -91,6 +93,11 @@ function stretches(blocks: Block[]): Segment[] {
 }
 const HOLE = 20n * 1024n * 1024n; // PyTorch's larger segments are of 20 MiB and more
 const has_segments = computed(() => !at_moment.value.answer?.head.unknown_segments);
+// Sizes as they were asked for leave open what the allocator added to them.
+const replayed = ask("allocator", () =>
+  device.value && tab.value === "space" && !through_time.value && at_moment.value.answer?.head.sizes === "requested" && has_segments.value
+    ? { ...subject(), event: moment.value }
+    : null, { wait_ms: 40 });
 
 // A segment is a row (rows, where it is long): bytes from left to right, the same scale for all.
 const LEAST_ROW = 22;
@@ -329,8 +336,12 @@ function ThroughTime() {
 export function Space() {
   const list = segments.value;
   const [reserved, live] = list.reduce(([a, b], segment) => [a + segment.bytes, b + segment.live], [0, 0]);
-  const left_out = rectangles.value?.left_out;
   const shown_event = at_moment.value.answer?.head.event ?? moment.value;
+  // In a page in a file the nearest moment may be another one for each.
+  const of_moment = replayed.value.answer?.head;
+  const known = of_moment && of_moment.event === shown_event && !of_moment.unknown ? (of_moment as unknown as Replayed) : null;
+  const parts = reserved_parts(reserved, live, has_segments.value ? at_moment.value.answer?.head.sizes : "", known);
+  const left_out = rectangles.value?.left_out;
   const summary = (through_time.value ? over_time : at_moment).value.answer?.summary;
   return (
     <div class="panel">
@@ -342,7 +353,7 @@ export function Space() {
         {!through_time.value && list.length ? (
           <>
             <span class="n">
-              <b>{format.bytes(reserved)}</b> <span class="dim">{has_segments.value ? "reserved" : "of address space"} in {format.plural(list.length, has_segments.value ? "segment" : "range")}, {format.bytes(live)} used, {format.bytes(reserved - live)} free, at event {format.count(shown_event)}{is_peak.value && shown_event === moment.value ? ", the peak" : ""}</span>
+              <b>{format.bytes(reserved)}</b> <span class="dim">{has_segments.value ? "reserved" : "of address space"} in {format.plural(list.length, has_segments.value ? "segment" : "range")}: {parts.join(", ")}, at event {format.count(shown_event)}{is_peak.value && shown_event === moment.value ? ", the peak" : ""}</span>
             </span>
             <span class="segments" role="group" aria-label="Order of segments">
               <button aria-pressed={order.value === "address"} onClick={() => (order.value = "address")}>By address</button>

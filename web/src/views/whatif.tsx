@@ -3,7 +3,9 @@ import { useSignal } from "@preact/signals";
 import * as format from "../format.ts";
 import { ask, device, moments, subject } from "../state/run.ts";
 import { go, part } from "../state/view.ts";
-import { Curves } from "./chart.tsx";
+import { whatif_words } from "./allocator_words.ts";
+import type { WhatIfHead } from "./allocator_words.ts";
+import { Curves, DASHES } from "./chart.tsx";
 import { Missing } from "./parts.tsx";
 
 const tab = part("tab");
@@ -24,9 +26,16 @@ export function WhatIf() {
   const typed = useSignal(settings.value);
   const size = useSignal(capacity.value);
   const answer = asked.value.answer;
-  const head = answer?.head ?? {};
+  const head: Record<string, any> = answer?.head ?? {};
   const events = Math.max(1, moments.value - 1);
   const at = Array.from(answer?.u32("event") ?? [], (event) => event / events);
+  const words = answer && !answer.unknown ? whatif_words(head as WhatIfHead, !!asked.value.query.settings) : null;
+  const curve = (name: string, column: string, dash?: number[]) => (answer?.has(column) ? [{ name, x: at, y: answer.f64(column), dash }] : []);
+  const curves = [
+    ...curve(asked.value.query.settings ? "These settings, replayed" : "Recorded settings, replayed", "reserved"),
+    ...(asked.value.query.settings ? curve("Recorded settings, replayed", "baseline", DASHES[1]) : []),
+    ...curve("Recorded run", "recorded", DASHES[2]),
+  ];
   const submit = (event: Event) => {
     event.preventDefault();
     go({ settings: typed.value.trim(), capacity: size.value.trim() });
@@ -52,21 +61,16 @@ export function WhatIf() {
       {!answer || answer.unknown ? <Missing asked={asked.value} what="No replay." /> : (
         <div class="scroll" tabIndex={0} role="region" aria-label="What-if">
           <div class="report">
-            <p class="headline">
-              Peak reserved: {format.bytes(head.peak_bytes)}; recorded: {format.bytes(head.recorded_peak_bytes)}
-              {typeof head.peak_bytes === "number" && typeof head.recorded_peak_bytes === "number" ? ` (${format.signed(head.peak_bytes - head.recorded_peak_bytes)})` : ""}.
-            </p>
-            {head.refused?.length ? <p class="bad">{format.plural(head.refused_count ?? head.refused.length, "allocation")} would fail, the first for {format.bytes(head.refused[0].requested_bytes)}.</p> : <p>No allocation would fail.</p>}
+            <p class={words!.is_bad ? "headline bad" : "headline"}>{words!.refused}</p>
+            <p class="strong">{words!.peak}</p>
             <Curves
-              label="Reserved memory: replayed and recorded"
-              curves={[{ name: "Replayed", x: at, y: answer.f64("reserved") }, { name: "Recorded", x: at, y: answer.f64("recorded"), dash: [5, 4] }]}
+              label="Reserved memory: replayed and recorded" curves={curves}
               marks={(head.refused ?? []).map((one: any) => ({ x: one.event / events, text: `${format.bytes(one.requested_bytes)} refused` }))}
               end_text={format.plural(events, "event")} limit={head.capacity_bytes} limit_text={`capacity ${format.bytes(head.capacity_bytes)}`}
             />
+            {words!.notes.map((note) => <p class="note" key={note}>{note}</p>)}
             {head.recorded_settings ? <p class="note">Recorded with: <span class="code">{format.plain(head.recorded_settings)}</span></p> : null}
             {head.without_effect?.length ? <p class="warning">No effect in this replay: {format.plain(head.without_effect.join(", "))}.</p> : null}
-            {head.retries ? <p>The allocator would release its cache {format.plural(head.retries, "time")} to make an allocation fit.</p> : null}
-            {(head.notes ?? []).map((note: string) => <p class="note" key={note}>{format.plain(note, 2000)}</p>)}
           </div>
         </div>
       )}
