@@ -137,6 +137,7 @@ Json file_json(const PageFile& file, WholeRun& whole, Json document) {
           {"streams", std::move(streams)},
           {"categories", std::move(categories)},
           {"threads", std::move(threads)},
+          {"findings", whole.findings()},
           {"document", std::move(document)}};
   // Without names the file's own name is replaced too.
   if (whole.input().is_anonymous()) out["name"] = printable(analysis.source.path);

@@ -15,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kIndexMagic[8] = {'\x89', 'G', 'M', 'P', 'i', 'd', 'x', '1'};
-constexpr uint64_t kIndexVersion = 6;  // of what stands behind the key
+constexpr uint64_t kIndexVersion = 7;  // of what stands behind the key
 
 /// A file of this user's own that is not a link.
 bool is_own(const std::string& path) {

@@ -65,6 +65,7 @@ Status WholeRun::read_without_events(double sensitivity) {
   if (!told) return std::unexpected(told.error());
   source.path = told->path, source.kind = SourceKind::kTelemetry, source.bytes = told->file_bytes;
   document_ = document_json(describe_samples(*told));
+  for (const TelemetrySeries& series : told->series) findings_ += series.report.findings.size();
   return {};
 }
 

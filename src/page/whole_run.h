@@ -42,6 +42,8 @@ class WholeRun {
   }
   /// Null for a device without a report.
   const DeviceAnalysis* device(uint16_t index) const;
+  /// As many as `analyze` names, also those that a report tells within another.
+  size_t findings() const { return has_events() ? analysis().findings.size() : findings_; }
   /// It, or the sum that it is a part of, is the answer.
   bool is_main(uint16_t index) const;
   /// Else the times of its events are numbers of events.
@@ -67,6 +69,7 @@ class WholeRun {
   bool has_all_advice_;
   std::optional<AdviceReport> advice_;
   nlohmann::ordered_json document_;  // where there are no events
+  size_t findings_ = 0;              // likewise
   std::shared_ptr<const AllocatorSnapshot> history_;
 };
 

@@ -71,9 +71,13 @@ def test_what_grows_is_what_its_lines_leave_behind(tmp_path, view):
     program.write_text(GROWING)
     folder = tmp_path / "recording"
     harness.record(folder, [harness.PYTHON, program], timeout=300).ok()
-    finding = next(one for one in runs.analysis(folder)["findings"] if one["kind"] in ("leak", "growth_in_loop"))
+    findings = runs.analysis(folder)["findings"]
+    finding = next(one for one in findings if one["kind"] in ("leak", "growth_in_loop"))
     page = view(folder)
-    document = page.run()["files"][0]["document"]
+    file = page.run()["files"][0]
+    # Also the growth of the device that the report tells with these lines.
+    assert file["findings"] == len(findings)
+    document = file["document"]
     told = [one for title, one, evidence in evidence_of(document) if title == "Findings" and "grows.py:7" in one["text"]]
     assert told, document["sections"]
     evidence = told[0]["evidence"]
@@ -98,6 +102,11 @@ def test_a_refused_request_is_shown_at_its_moment(path, view):
         assert evidence["view"] == "space" and refused[evidence["event"]] == finding["evidence"]["asked_bytes"]
         if path.suffix != ".gmp":
             assert evidence["event"] == finding["evidence"]["event_index"] + 1
+
+
+@pytest.mark.parametrize("path", runs.RUNS, ids=lambda path: path.name)
+def test_the_page_counts_the_findings_that_analyze_names(path, view):
+    assert view(path).run()["files"][0]["findings"] == len(runs.analysis(path)["findings"])
 
 
 def test_a_line_is_one_of_several(view):

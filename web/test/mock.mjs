@@ -197,7 +197,7 @@ function run_answer(run, name, sent) {
   let peak = 0;
   totals.forEach((value, e) => value > totals[peak] && (peak = e));
   const file = (name) => ({
-    name, kind: "recording", unknown: [], document: DOCUMENT, processes: [], streams: [{ id: 0, label: "default stream" }], threads: [],
+    name, kind: "recording", unknown: [], document: DOCUMENT, findings: 3, processes: [], streams: [{ id: 0, label: "default stream" }], threads: [],
     categories: CATEGORIES.map((label, id) => ({ id, label })),
     devices: [{ name: "cuda:0", is_main: true, capacity_bytes: 402653184, events: run.events, first_time_ns: 0, last_time_ns: run.events * 1000, has_addresses: true, exact: true, peak: { event: peak, time_ns: peak * 1000, bytes: totals[peak] }, base_bytes: 0 }],
   });

@@ -30,7 +30,7 @@ struct StudyOptions {
   bool force = false;              ///< predict below kLeastFidelity too
   unsigned threads = 2;
   std::function<void(double)> on_progress;  ///< from the calling thread; may be empty
-  /// Looks on while a row is simulated, as a ReplayObserver, from any thread; may be empty. `row` is
+  /// Looks on while a row is simulated, as a ReplayObserver, from any thread; may be empty. `row`:
   /// its index before a sweep is sorted.
   std::function<bool(size_t row, uint64_t event, const Simulator& simulator)> observer;
 };

@@ -29,6 +29,7 @@ export interface RunFile {
   categories: Named[];
   threads: Named[];
   document?: Document;
+  findings?: number; // as many as `analyze` names; the report may tell some within others
   error?: string; // why it could not be read
 }
 

@@ -187,16 +187,20 @@ export const findings_of = (sections: Section[]): Item[] =>
   sections
     .filter((section) => /^findings/i.test(section.title))
     .flatMap((section) => section.parts.flatMap((part) => (part.kind === "list" ? part.items : [])));
-export const findings_count = computed(() => findings_of(telling.value).length);
+export const findings_count = computed(() => file.value?.findings ?? 0);
 /** The finding to begin with; none where none is worse than a note. They are sorted. */
 export const worst_finding = computed<Item | undefined>(() =>
   findings_of(telling.value).find((item) => item.tone === "bad" || item.tone === "warning"),
 );
 export function Findings() {
+  const more = findings_count.value - findings_of(telling.value).length;
   if (telling.value.length === 0) return <div class="empty">No findings and no suggestions.</div>;
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label="Findings">
-      <article class="report">{telling.value.map((section, i) => <SectionView section={{ ...section, is_folded: false }} key={i} />)}</article>
+      <article class="report">
+        {more > 0 ? <p class="note">{format.plural(more, "finding")} of growth {more === 1 ? "is" : "are"} told with the lines of the same memory.</p> : null}
+        {telling.value.map((section, i) => <SectionView section={{ ...section, is_folded: false }} key={i} />)}
+      </article>
     </div>
   );
 }

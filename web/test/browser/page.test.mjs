@@ -261,6 +261,13 @@ for (const kind of KINDS)
       await page.context().close();
     });
 
+    test("the badge counts every finding, also one that is told within another", async () => {
+      const page = await open("tab=findings"); // The mock's report lists two of three.
+      assert.match(await page.getByRole("tab", { name: /^Findings/ }).innerText(), /Findings\s*3/);
+      assert.match(await page.locator(".report").innerText(), /^1 finding of growth is told with the lines of the same memory\./);
+      await page.context().close();
+    });
+
     test("a click goes into a tile; Escape, Back and the way to it go out", async () => {
       const page = await open("shape=treemap&moment=77");
       // All of these blocks are of the step, line 80 of train.py, in layers of model.py.
