@@ -1,4 +1,4 @@
-// What the command line says of itself: groups, examples, and the nearest name to a wrong one.
+// What the command line says of itself: groups, examples.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -37,8 +37,5 @@ std::string wrong_option_sentence(const CLI::App& command, const std::string& na
 /// The same of what the parser left over of a command that has a program's words behind its own;
 /// empty where nothing was.
 std::string wrong_option_sentence(const CLI::App& command);
-
-/// The name that differs least, by two letters at most; empty where none does.
-std::string nearest(std::string_view typed, const std::vector<std::string>& names);
 
 }  // namespace gpumemprof

@@ -4,9 +4,9 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/nearest.h"
 #include "cli/active_python.h"
 #include "cli/commands.h"
-#include "cli/help.h"
 #include "cli/python_program.h"
 
 namespace gpumemprof {

@@ -6,6 +6,8 @@
 #include <charconv>
 #include <optional>
 
+#include "base/in_quotes.h"
+#include "base/nearest.h"
 #include "base/size.h"
 #include "page/filter_text.h"
 
@@ -144,7 +146,28 @@ class Filter::Parser {
         return fact(*kind, std::move(value), begin + colon + 1);
       }
     }
+    if (std::string why = mistyped(word); !why.empty()) return refuse(begin, std::move(why));
     return text_term(std::string(word));
+  }
+  /// Why a word that begins like a field, of which there is none, is not searched as text: nobody
+  /// would find what is wrong. Empty if it does not.
+  std::string mistyped(std::string_view word) const {
+    static const std::vector<std::string> kFields = {"bytes", "lived",  "category", "module",
+                                                     "line",  "stream", "process",  "thread"};
+    const size_t end = word.find_first_of(":<>=");
+    if (end == word.npos || word.substr(end).starts_with("::")) return {};
+    const bool has_value = end + 1 < word.size() || (at_ < text_.size() && text_[at_] == '"');
+    std::string name(word.substr(0, end));
+    std::ranges::transform(name, name.begin(), lower_letter);
+    const auto is_letter = [](char c) { return c >= 'a' && c <= 'z'; };
+    if (!has_value || !std::ranges::all_of(name, is_letter)) return {};
+    const std::string meant = name == "size"   ? "bytes"
+                              : name == "type" ? "category"
+                                               : nearest(name, kFields);
+    if (meant.empty()) return {};
+    const bool is_number = meant == "bytes" || meant == "lived";
+    return in_quotes(word.substr(0, end + 1)) + " is no field of a filter; did you mean " +
+           in_quotes(meant + (is_number ? '>' : ':')) + "? In quotes the word is searched as text";
   }
   static std::optional<Kind> kind_of(std::string_view word) {
     if (word == "category") return Kind::kCategory;

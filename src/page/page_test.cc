@@ -248,5 +248,29 @@ TEST(Filter, ABadOneSaysWhere) {
   EXPECT_TRUE(Filter::parse("  ")->takes_all());
 }
 
+TEST(Filter, AMistypedFieldIsNamed) {
+  const auto said = [](std::string_view text) {
+    const auto filter = Filter::parse(text);
+    return filter ? std::string() : filter.error().message;
+  };
+  EXPECT_EQ(said("conv catgory:activation"),
+            "\"catgory:\" is no field of a filter; did you mean \"category:\"? In quotes the word is "
+            "searched as text");
+  EXPECT_EQ(Filter::parse("conv catgory:activation").error().at, 5u);
+  const auto is_meant = [&](std::string_view text, const std::string& field) {
+    return said(text).contains("did you mean \"" + field + "\"?");
+  };
+  EXPECT_TRUE(is_meant("byte>10MiB", "bytes>"));
+  EXPECT_TRUE(is_meant("bytes:10MiB", "bytes>"));
+  EXPECT_TRUE(is_meant("size>=1MiB", "bytes>"));
+  EXPECT_TRUE(is_meant("live<3", "lived>"));
+  EXPECT_TRUE(is_meant("Category=activation", "category:"));
+  EXPECT_TRUE(is_meant("catgory:\"optimizer state\"", "category:"));
+  // Of frames: scopes of C++, places of files, operators.
+  for (const char* text : {"torch::nn", "Module::call", "train.py:12", "a=b", "ctx->saved", "lines",
+                           "\"catgory:activation\"", "/catgory:a/"})
+    EXPECT_EQ(said(text), "") << text;
+}
+
 }  // namespace
 }  // namespace gpumemprof

@@ -6,7 +6,7 @@ import { is_dark } from "./draw/palette.ts";
 import { save_holders, save_levels, save_png, save_svg } from "./export.ts";
 import * as format from "./format.ts";
 import { Help, help_open, TABS, toggle_theme } from "./keys.tsx";
-import { device, failure, file, files, loading, lost, store } from "./state/run.ts";
+import { device, failure, file, files, loading, lost, refused, store } from "./state/run.ts";
 import { dropped, growth, is_dragged_over, read_again } from "./state/source.ts";
 import { can_redo, can_undo, go, part, redo, undo } from "./state/view.ts";
 import { copy } from "./views/parts.tsx";
@@ -43,8 +43,9 @@ function Logo() {
 function Bar() {
   const shown = file.value;
   const devices = shown?.devices ?? [];
-  const filter_error = data.levels_asked.value.error_at !== null ? data.levels_asked.value.error : null;
   const hits = data.hits.value;
+  const typed = part("search").value;
+  const wrong = refused.value?.text === typed ? refused.value.why : hits.error_at !== null && hits.query.q === typed ? hits.error : null;
   return (
     <header class="bar">
       <span class="brand"><Logo /><h1>gpumemprof</h1></span>
@@ -76,14 +77,16 @@ function Bar() {
           </span>
           <form class="search" role="search" onSubmit={(event) => { event.preventDefault(); go({ filter: part("search").value }); }}>
             <input
-              id="search-box" type="search" aria-label="Search; Enter filters all views" placeholder="Search; Enter filters: bytes>1MiB" value={part("search").value}
+              id="search-box" type="search" aria-label="Search; Enter filters all views" placeholder="Search; Enter filters: bytes>1MiB" value={typed}
+              aria-invalid={!!typed && !!wrong} aria-describedby={typed && wrong ? "search-error" : undefined}
               onInput={(event) => go({ search: event.currentTarget.value })} maxLength={1000} spellcheck={false}
             />
             <kbd>/</kbd>
+            {typed && wrong ? <span id="search-error" class="why bad" role="alert">{format.plain(wrong)}</span> : null}
           </form>
         </>
       ) : null}
-      {part("search").value && hits.answer ? <span class="dim n" role="status">{format.plural(hits.answer.head.matches ?? 0, "block")}, {format.bytes(hits.answer.head.bytes)}</span> : null}
+      {typed && hits.answer ? <span class="dim n" role="status">{format.plural(hits.answer.head.matches ?? 0, "block")}, {format.bytes(hits.answer.head.bytes)}</span> : null}
       <span class="grow wide-only" />
       <button class="plain icon" onClick={undo} disabled={!can_undo.value} aria-label="Undo" title="Undo (u)">↶</button>
       <button class="plain icon" onClick={redo} disabled={!can_redo.value} aria-label="Redo" title="Redo (U)">↷</button>
@@ -99,7 +102,6 @@ function Bar() {
       </details>
       <button class="plain icon" onClick={toggle_theme} aria-label={is_dark.value ? "Light theme" : "Dark theme"} title="Light or dark theme (t)">{is_dark.value ? "☀" : "☾"}</button>
       <button class="plain icon" onClick={() => (help_open.value = true)} aria-label="Help" title="Keyboard shortcuts (?)">?</button>
-      {filter_error ? <span class="hidden" role="alert">{filter_error}</span> : null}
     </header>
   );
 }
@@ -128,7 +130,6 @@ const notices = computed(() => {
 const fixes_of = (item: Item) => (item.details ?? []).filter((one) => one.label === "Fix").map((one) => `Fix: ${one.text}`);
 const filter = part("filter");
 function Notices() {
-  const error = data.levels_asked.value.error_at !== null ? data.levels_asked.value : null;
   return (
     <div class="notices">
       {loading.value ? <p class="notice" role="status">{format.plain(loading.value.text)}: {Math.round(100 * loading.value.share)} %</p> : null}
@@ -153,8 +154,8 @@ function Notices() {
       {notices.value.slice(0, 3).map((one, i) => <p key={i} class={`notice ${one.is_bad ? "bad" : ""}`}>{format.plain(one.text, 500)}</p>)}
       {notices.value.length > 3 ? <p class="notice">{format.plural(notices.value.length - 3, "more notice")} in the report.</p> : null}
       {filter.value ? (
-        <p class={`notice ${error ? "bad" : ""}`}>
-          {error ? `${format.plain(error.error ?? "")} (character ${(error.error_at ?? 0) + 1} of the filter)` : <>Filter on all views: <span class="code">{format.plain(filter.value)}</span></>}{" "}
+        <p class="notice">
+          Filter on all views: <span class="code">{format.plain(filter.value)}</span>{" "}
           <button class="link" onClick={() => go({ filter: "" })}>Remove filter</button>
         </p>
       ) : null}

@@ -311,6 +311,8 @@ export async function serve(run = make_run(), name = "mock.gmp") {
     if (url.pathname === "/kept")
       return response.setHeader("content-type", "text/html; charset=utf-8").end(readFileSync(page, "utf8").replace("<!--gpumemprof-data-->", () => kept(run, name, url.searchParams.getAll("moment"))));
     if (!url.pathname.startsWith("/api/v1/")) return response.setHeader("content-type", "text/html; charset=utf-8").end(readFileSync(page));
+    if (/XiB/.test(url.searchParams.get("filter") ?? url.searchParams.get("q") ?? ""))
+      return response.writeHead(400, { "content-type": "application/json" }).end('{"error": "expected a size, such as 10MiB, 1GB or 4096", "at": 6}');
     const found = answer_to(run, name, url.pathname.slice(8), url.searchParams, { state, sent });
     if (!found) return response.writeHead(404, { "content-type": "application/json" }).end('{"error": "the mock does not answer this"}');
     return response.writeHead(200, { "content-type": found[0] }).end(found[1]);

@@ -5,7 +5,7 @@ import { Superseded } from "../data/store.ts";
 import type { Query, Store } from "../data/store.ts";
 import type { Answer } from "../data/columns.ts";
 import type { Device, RunFile } from "../data/types.ts";
-import { part, view } from "./view.ts";
+import { amend, part, view } from "./view.ts";
 
 export const store = signal<Store | null>(null);
 export const files = signal<RunFile[]>([]);
@@ -55,6 +55,13 @@ export interface Asked {
   error_at: number | null;
   is_waiting: boolean;
 }
+/** A filter that was refused, and why: the views keep the last one that was not. */
+export const refused = signal<{ text: string; why: string } | null>(null);
+let last_filter = "";
+function refuse(text: string, why: string): void {
+  refused.value = { text, why };
+  amend({ filter: text === last_filter ? "" : last_filter, search: text });
+}
 const NOTHING: Asked = { answer: null, query: {}, error: null, error_at: null, is_waiting: false };
 
 /** A query that is repeated whenever a signal that `query` reads changes; null asks nothing. */
@@ -78,10 +85,16 @@ export function ask(path: string, query: () => Query | null, options: { slot?: s
     asked.value = { ...asked.peek(), is_waiting: true };
     const timer = setTimeout(() => {
       from.ask(path, value, slot).then(
-        (answer) => is_current && (asked.value = { answer, query: value, error: null, error_at: null, is_waiting: false }),
+        (answer) => {
+          if (!is_current) return;
+          if ("filter" in value) last_filter = String(value.filter ?? "");
+          asked.value = { answer, query: value, error: null, error_at: null, is_waiting: false };
+        },
         (error) => {
           if (!is_current || error instanceof Superseded) return;
           const at = typeof error.at === "number" ? error.at : null;
+          // A page in a file has no levels of a filter that nobody asked for when it was written.
+          if (value.filter && (at !== null || (from.kind === "embedded" && path === "levels"))) return refuse(String(value.filter), error.message);
           asked.value = { answer: null, query: value, error: String(error.message), error_at: at, is_waiting: false };
         },
       );

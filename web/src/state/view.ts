@@ -111,6 +111,10 @@ export function go(wanted: Partial<View>): void {
   view.value = { ...before, ...patch };
   told();
 }
+/** Takes back what was asked for and cannot be, without a step of undo. */
+export function amend(patch: Partial<View>): void {
+  view.value = { ...view.peek(), ...patch };
+}
 export function undo(): void {
   step(past, future);
 }

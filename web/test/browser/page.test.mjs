@@ -261,6 +261,29 @@ for (const kind of KINDS)
       await page.context().close();
     });
 
+    test("a filter that is refused says why beside its box, and the view before stays", async () => {
+      const page = await open("moment=77&shape=table&hold=category");
+      const before = await page.locator("table.data tbody").first().innerText();
+      await page.locator("#search-box").fill("bytes>10XiB");
+      await page.keyboard.press("Enter");
+      const said = page.locator("#search-error");
+      await said.waitFor();
+      assert.equal(await said.innerText(), "expected a size, such as 10MiB, 1GB or 4096");
+      assert.equal(await page.locator("#search-box").getAttribute("aria-invalid"), "true");
+      await page.waitForTimeout(300);
+      assert.equal(await page.locator("table.data tbody").first().innerText(), before);
+      assert.match(await readout(page), new RegExp(`${count(mock.total_at(77))} bytes`));
+      assert.equal(await page.locator("#search-box").inputValue(), "bytes>10XiB");
+      assert.deepEqual(await barriers(page), []);
+      await page.locator("#search-box").fill("bytes>10MiB");
+      await said.waitFor({ state: "detached" });
+      // So it is where the address has it.
+      const opened = await open("moment=77&filter=bytes%3E10XiB");
+      await opened.locator("#search-error").waitFor();
+      assert.match(await readout(opened), new RegExp(`${count(mock.total_at(77))} bytes`));
+      for (const one of [page, opened]) await one.context().close();
+    });
+
     test("the badge counts every finding, also one that is told within another", async () => {
       const page = await open("tab=findings"); // The mock's report lists two of three.
       assert.match(await page.getByRole("tab", { name: /^Findings/ }).innerText(), /Findings\s*3/);
