@@ -87,7 +87,7 @@ function Bar() {
         </>
       ) : null}
       {typed && hits.answer ? <span class="dim n" role="status">{format.plural(hits.answer.head.matches ?? 0, "block")}, {format.bytes(hits.answer.head.bytes)}</span> : null}
-      <span class="grow wide-only" />
+      <span class="grow wide-only" aria-hidden="true" />
       <button class="plain icon" onClick={undo} disabled={!can_undo.value} aria-label="Undo" title="Undo (u)">↶</button>
       <button class="plain icon" onClick={redo} disabled={!can_redo.value} aria-label="Redo" title="Redo (U)">↷</button>
       <details class="menu" onClick={(event) => { if ((event.target as HTMLElement).closest("div")) event.currentTarget.open = false; }}>

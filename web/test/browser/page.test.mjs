@@ -261,6 +261,17 @@ for (const kind of KINDS)
       await page.context().close();
     });
 
+    test("on a narrow screen the bar takes little of the height, and less once it scrolls", async () => {
+      const page = await open("", { viewport: SIZES[1] });
+      const height = () => page.locator(".bar").evaluate((bar) => Math.round(bar.getBoundingClientRect().bottom));
+      assert.ok((await height()) <= 84, `${await height()}`);
+      await page.evaluate(() => scrollTo(0, 600));
+      await page.waitForTimeout(100);
+      assert.ok((await height()) <= 42, `${await height()}`);
+      assert.equal(await page.locator("#search-box").evaluate((box) => box.getBoundingClientRect().top >= 0), true);
+      await page.context().close();
+    });
+
     test("a filter that is refused says why beside its box, and the view before stays", async () => {
       const page = await open("moment=77&shape=table&hold=category");
       const before = await page.locator("table.data tbody").first().innerText();
