@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "analysis/categories/category_sums.h"
+#include "page/stack_labels.h"
 #include "report/user_code.h"
 #include "report/words.h"
 
@@ -95,6 +96,17 @@ size_t BlockKeys::layer(uint32_t key) const {
   return static_cast<size_t>(at - kFromBelow.begin());
 }
 
+std::vector<std::string> BlockKeys::labels(std::span<const uint32_t> keys) const {
+  if (by_ == Dimension::kStack) {
+    std::vector<uint32_t> stacks;
+    for (const uint32_t key : keys) stacks.push_back(static_cast<uint32_t>(values_[key]));
+    return stack_labels(tables_, stacks);
+  }
+  std::vector<std::string> out;
+  for (const uint32_t key : keys) out.push_back(label(key));
+  return out;
+}
+
 std::string BlockKeys::label(uint32_t key) const {
   switch (by_) {
     case Dimension::kNone:
@@ -106,8 +118,7 @@ std::string BlockKeys::label(uint32_t key) const {
     case Dimension::kLine:
       return headline_text(tables_, node_of_line_.at(static_cast<uint32_t>(values_[key])), "");
     case Dimension::kStack:
-      return headline_text(tables_, headline_node(tables_, static_cast<uint32_t>(values_[key])),
-                           "");
+      break;
     case Dimension::kStream:
       if (table_.stream.empty()) return "not known";
       return values_[key] == 0 ? "default stream" : "stream " + ids_[key];

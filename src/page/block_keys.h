@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -54,11 +55,13 @@ class BlockKeys {
   uint32_t count() const { return static_cast<uint32_t>(ids_.size()); }
   /// The name by which the page may refer to it in later requests.
   const std::string& id(uint32_t key) const { return ids_[key]; }
-  std::string label(uint32_t key) const;
+  /// Of keys that are shown side by side: no two are the same.
+  std::vector<std::string> labels(std::span<const uint32_t> keys) const;
   /// Its order in the chart: what stays is below what comes and goes, so that bands do not jump.
   size_t layer(uint32_t key) const;
 
  private:
+  std::string label(uint32_t key) const;
   uint32_t numbered(uint64_t value);
   uint32_t named(std::string name);
   /// The frame of its headline, the same for all callers of the line, as in the reports.

@@ -26,7 +26,7 @@ std::vector<uint32_t> KeyLevels::find_keys(BlockKeys* keys, const std::vector<ui
   const uint32_t blocks = table_.blocks();
   if (taken == nullptr && blocks != 0 && keys->is_of_all()) {
     const uint32_t key = keys->first_key(0);
-    keys_.push_back({keys->id(key), keys->label(key), 0});
+    keys_.push_back({keys->id(key), keys->labels(std::span(&key, 1)).front(), 0});
     key_.resize(blocks, 0);
     return {key};
   }
@@ -58,9 +58,10 @@ std::vector<uint32_t> KeyLevels::find_keys(BlockKeys* keys, const std::vector<ui
     shown.resize(kMostKeys);
   }
   std::vector<uint8_t> place(keys->count(), kMostKeys);
+  std::vector<std::string> labels = keys->labels(shown);
   for (size_t i = 0; i < shown.size(); ++i) {
     place[shown[i]] = static_cast<uint8_t>(i);
-    keys_.push_back({keys->id(shown[i]), keys->label(shown[i]), 0});
+    keys_.push_back({keys->id(shown[i]), std::move(labels[i]), 0});
   }
   if (has_other_) keys_.push_back({"", "other", 0});
   key_.resize(blocks, kNoKey);

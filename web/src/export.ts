@@ -41,11 +41,7 @@ export function save_levels(): void {
 /** What a picture says beside the chart: what it is of, and what its colours are. */
 function words() {
   const [from, to] = visible.value;
-  const name = (label: string) => {
-    const { file, line, name } = format.key_name(label);
-    return file ? `${file}${line} ${name}` : name;
-  };
-  const rows = legend_rows.value.map((row) => ({ ...row, name: name(row.label) }));
+  const rows = legend_rows.value.map((row) => ({ ...row, name: format.key_line(row.label) }));
   const on = part("lines").value.split(",");
   const of = `${format.plain(file.value?.name ?? "")}: ${format.plain(device.value?.label ?? device.value?.name ?? "")}`;
   return {

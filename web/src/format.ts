@@ -92,14 +92,30 @@ export function frame(text: string): FrameName {
   if (stood_for) return { name: plain(stood_for[2], 160), place: plain(stood_for[1], 60) };
   return { name: plain(text.startsWith("?? ") ? text.slice(3) : text, 160), place: "" };
 }
-/** What tells a key of the chart from others: the file and the line before the function, of which many share a name. */
-export function key_name(text: string): { file: string; line: string; name: string } {
-  const { name, place } = frame(text);
+/** What tells a key of the chart from others: the file and the line before the function, of which many share a name. Of
+ *  stacks of the same line `beside` names the callers ("←") or what was called ("→") in which they differ. */
+export function key_name(text: string): { file: string; line: string; name: string; beside: string } {
+  const [first, ...others] = text.split(/ (?=[←→] )/);
+  const { name, place } = frame(first);
   const at = /^(?:.*\/)?([^/]+)(:\d+)$/.exec(place);
-  return at ? { file: at[1], line: at[2], name } : { file: "", line: "", name: place ? `${name}  ${place}` : name };
+  const told = (other: string) => {
+    const { file, line, name } = key_name(other.slice(2));
+    return `${other[0]} ${file ? file + line : name}`;
+  };
+  const beside = others.map(told).join(" ");
+  return at ? { file: at[1], line: at[2], name, beside } : { file: "", line: "", name: place ? `${name}  ${place}` : name, beside };
 }
-/** The same in one line. */
+/** The same in one line, for a picture. */
+export function key_line(text: string): string {
+  const { file, line, name, beside } = key_name(text);
+  // A picture has room for a name alone where there is no line.
+  const own = file ? `${file}${line}` : frame(text.split(/ (?=[←→] )/)[0]).name;
+  return [own, beside, file ? name : ""].filter(Boolean).join(" ");
+}
+/** A frame, or what tells stacks of the same line apart, in one line. */
 export function frame_line(text: string): string {
-  const { name, place } = frame(text);
-  return place ? `${name}  ${place}` : name;
+  return text.split(/ (?=[←→] )/).map((one, i) => {
+    const { name, place } = frame(i ? one.slice(2) : one);
+    return `${i ? `${one[0]} ` : ""}${place ? `${name}  ${place}` : name}`;
+  }).join(" ");
 }

@@ -121,9 +121,27 @@ export function listen_to_keys(): void {
   });
 }
 
+type Gesture = [string, string];
+const POINTER: Gesture[] = [
+  ["Click", "Choose the moment"], ["Drag", "Select a range"], ["Shift, drag", "Pan"], ["Wheel", "Zoom; with Shift: pan"], ["Double click", "Zoom in"],
+];
+const TOUCH: Gesture[] = [
+  ["Tap", "Choose the moment; of a block or a box: see it"], ["Drag", "Pan; after Select: select a range"], ["Pinch", "Zoom"], ["Double tap", "Zoom in"],
+  ["Tap a tile", "Go into it; Back goes out"],
+];
+function Gestures({ title, gestures }: { title: string; gestures: Gesture[] }) {
+  return (
+    <>
+      <h2 style={{ marginTop: "14px" }}>{title}</h2>
+      <div class="keys">{gestures.map(([gesture, text]) => <div key={gesture}><span>{gesture}</span><span>{text}</span></div>)}</div>
+    </>
+  );
+}
+
 export function Help() {
   const dialog = useRef<HTMLDialogElement>(null);
   const is_open = help_open.value;
+  const has_touch = matchMedia("(pointer: coarse)").matches;
   useEffect(() => {
     if (is_open && !dialog.current?.open) dialog.current?.showModal();
     if (!is_open) dialog.current?.close();
@@ -131,16 +149,17 @@ export function Help() {
   return (
     <dialog ref={dialog} onCancel={() => (help_open.value = false)} onClose={() => (help_open.value = false)} aria-labelledby="help-title">
       <div class="field" style={{ width: "100%" }}>
-        <h2 id="help-title" class="grow">Keyboard</h2>
+        <h2 id="help-title" class="grow">Help</h2>
         <button onClick={() => (help_open.value = false)}>Close</button>
       </div>
+      {has_touch ? <Gestures title="Touch" gestures={TOUCH} /> : null}
+      <h2 style={{ marginTop: "14px" }}>Keyboard</h2>
       <div class="keys">
         {KEYS.map((key) => (
           <div key={key.shown}><span>{key.shown.split(" ").map((one) => <><kbd>{one}</kbd> </>)}</span><span>{key.text}</span></div>
         ))}
       </div>
-      <h2 style={{ marginTop: "14px" }}>Pointer</h2>
-      <p>Wheel: zoom; with Shift: pan. Drag: select a range; with Shift: pan. Double click: zoom in. Click: choose the moment.</p>
+      {has_touch ? null : <Gestures title="Pointer" gestures={POINTER} />}
       <h2 style={{ marginTop: "14px" }}>Filters</h2>
       <p class="long">
         <span class="code">conv "layers.3" /adam.*step/ bytes&gt;10MiB lived&gt;100 category:activation module:layers.3 stream:7 process:1 thread:x not …</span>

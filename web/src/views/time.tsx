@@ -135,13 +135,14 @@ function Legend() {
 }
 /** Where there is too little room the function's name gives way, then the file's. */
 function KeyName({ text }: { text: string }) {
-  const { file, line, name } = format.key_name(text);
-  if (!file) return <span class="cut">{name}</span>;
+  const { file, line, name, beside } = format.key_name(text);
+  if (!file && !beside) return <span class="cut">{name}</span>;
   return (
     <span class="key">
-      <span class="cut">{file}</span>
+      <span class="cut">{file || name}</span>
       <span>{line}</span>
-      <span class="cut name">{name}</span>
+      {beside ? <span class="cut beside">{beside}</span> : null}
+      {file ? <span class="cut name">{name}</span> : null}
     </span>
   );
 }

@@ -162,10 +162,6 @@ function line(c: CanvasRenderingContext2D, x0: number, y0: number, x1: number, y
   c.stroke();
 }
 
-function name_of(label: string): string {
-  const { file, line, name } = format.key_name(label);
-  return file ? `${file}${line} ${name.slice(0, 60)}` : format.frame(label).name.slice(0, 60);
-}
 /** Names of bands where they are thick enough for one. */
 function draw_names(c: CanvasRenderingContext2D, levels: Levels, axis: Axis, x_of: (e: number) => number, y_of: (v: number) => number): void {
   const [first, last] = seen_columns(levels, axis);
@@ -186,7 +182,7 @@ function draw_names(c: CanvasRenderingContext2D, levels: Levels, axis: Axis, x_o
       const w = Math.min(right, x_of(levels.begin[i + 1])) - Math.max(left, x_of(levels.begin[begin]));
       if (w > best[2]) best = [begin, i, w];
     }
-    const text = best[2] > 44 ? fit_text(c, name_of(key.label), best[2] - 14) : "";
+    const text = best[2] > 44 ? fit_text(c, format.key_line(key.label), best[2] - 14) : "";
     if (text) {
       const middle = (Math.max(left, x_of(levels.begin[best[0]])) + Math.min(right, x_of(levels.begin[best[1] + 1]))) / 2;
       const half = c.measureText(text).width / 2 + 3;

@@ -261,6 +261,19 @@ for (const kind of KINDS)
       await page.context().close();
     });
 
+    test("the help of a touch screen begins with gestures, and a double tap zooms in", { skip: kind === "firefox" && "Firefox here has no touch screen" }, async () => {
+      const page = await open("", { viewport: SIZES[1], hasTouch: true, isMobile: true });
+      await page.locator(".over-time canvas.top").evaluate((canvas) => canvas.scrollIntoView({ block: "center" }));
+      const box = await page.locator(".over-time canvas.top").boundingBox();
+      for (let i = 0; i < 2; ++i) await page.touchscreen.tap(box.x + 200, box.y + 100);
+      await page.waitForFunction(() => /from=\d+&to=\d+/.test(location.hash));
+      await page.getByRole("button", { name: "Help" }).click();
+      assert.match(await page.locator("dialog[open]").innerText(), /^Help\s+Close\s+Touch\s+Tap\s+Choose the moment[^]*Drag\s+Pan[^]*Pinch\s+Zoom[^]*Double tap\s+Zoom in[^]*Keyboard/);
+      assert.doesNotMatch(await page.locator("dialog[open]").innerText(), /Wheel/);
+      assert.deepEqual(await page.evaluate(walk), []);
+      await page.context().close();
+    });
+
     test("on a narrow screen the bar takes little of the height, and less once it scrolls", async () => {
       const page = await open("", { viewport: SIZES[1] });
       const height = () => page.locator(".bar").evaluate((bar) => Math.round(bar.getBoundingClientRect().bottom));
