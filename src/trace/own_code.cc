@@ -16,8 +16,10 @@ bool is_user_file(std::string_view file) {
        {"/site-packages/", "/dist-packages/", "/lib/python3", "/lib64/python3"}) {
     if (file.find(part) != std::string_view::npos) return false;
   }
-  // Generated code (dataclasses, torch.fx, dynamo), as opposed to <stdin> and notebooks.
-  for (std::string_view start : {"<frozen ", "<eval_with_key>", "<torch_", "<__array_function__"}) {
+  // Packages in a profile of JAX, which begins its paths with them; generated code (dataclasses,
+  // torch.fx, dynamo), as opposed to <stdin> and notebooks.
+  for (std::string_view start : {"site-packages/", "dist-packages/", "<frozen ", "<eval_with_key>",
+                                 "<torch_", "<__array_function__"}) {
     if (file.starts_with(start)) return false;
   }
   // Files with another name in every run: TensorFlow's AutoGraph, TorchInductor.

@@ -6,7 +6,7 @@ import { is_dark } from "./draw/palette.ts";
 import { save_holders, save_levels, save_png, save_svg } from "./export.ts";
 import * as format from "./format.ts";
 import { Help, help_open, TABS, toggle_theme } from "./keys.tsx";
-import { device, failure, file, files, loading, lost, refused, store } from "./state/run.ts";
+import { device, failure, file, files, has_times, loading, lost, refused, store } from "./state/run.ts";
 import { dropped, growth, is_dragged_over, read_again } from "./state/source.ts";
 import { can_redo, can_undo, go, part, redo, undo } from "./state/view.ts";
 import { copy } from "./views/parts.tsx";
@@ -73,7 +73,7 @@ function Bar() {
           </label>
           <span class="segments" role="group" aria-label="Axis">
             <button aria-pressed={part("axis").value === "event"} onClick={() => go({ axis: "event" })}>Events</button>
-            <button aria-pressed={part("axis").value === "time"} onClick={() => go({ axis: "time" })} disabled={device.value?.first_time_ns == null} title={device.value?.first_time_ns == null ? "No event times were recorded." : undefined}>Time</button>
+            <button aria-pressed={part("axis").value === "time"} onClick={() => go({ axis: "time" })} disabled={!has_times.value} title={has_times.value ? undefined : "No event times were recorded."}>Time</button>
           </span>
           <form class="search" role="search" onSubmit={(event) => { event.preventDefault(); go({ filter: part("search").value }); }}>
             <input

@@ -103,14 +103,12 @@ export function key_name(text: string): { file: string; line: string; name: stri
     return `${other[0]} ${file ? file + line : name}`;
   };
   const beside = others.map(told).join(" ");
-  return at ? { file: at[1], line: at[2], name, beside } : { file: "", line: "", name: place ? `${name}  ${place}` : name, beside };
+  return at ? { file: at[1], line: at[2], name, beside } : { file: "", line: "", name, beside };
 }
 /** The same in one line, for a picture. */
 export function key_line(text: string): string {
   const { file, line, name, beside } = key_name(text);
-  // A picture has room for a name alone where there is no line.
-  const own = file ? `${file}${line}` : frame(text.split(/ (?=[←→] )/)[0]).name;
-  return [own, beside, file ? name : ""].filter(Boolean).join(" ");
+  return (file ? [`${file}${line}`, beside, name] : [name, beside]).filter(Boolean).join(" ");
 }
 /** A frame, or what tells stacks of the same line apart, in one line. */
 export function frame_line(text: string): string {

@@ -2,7 +2,7 @@
 import { signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { is_dark } from "./draw/palette.ts";
-import { device, moment, moments, subject } from "./state/run.ts";
+import { device, has_times, moment, moments, subject } from "./state/run.ts";
 import { go, part, redo, undo } from "./state/view.ts";
 import { go_out } from "./views/holders.tsx";
 import * as moves from "./views/moves.ts";
@@ -58,7 +58,7 @@ const KEYS: Key[] = [
   { keys: ["/"], shown: "/", text: "Search", act: () => focus("search-box") },
   { keys: ["n"], shown: "n", text: "Next block that matches the search", act: () => void next_hit(1) },
   { keys: ["N"], shown: "N", text: "Previous block that matches the search", act: () => void next_hit(-1) },
-  { keys: ["x"], shown: "x", text: "Axis: events or time", act: () => go({ axis: part("axis").value === "event" ? "time" : "event" }) },
+  { keys: ["x"], shown: "x", text: "Axis: events or time", act: () => go({ axis: part("axis").value === "event" && has_times.value ? "time" : "event" }) },
   { keys: ["g"], shown: "g", text: "Next grouping", act: () => go({ by: next_in(GROUPS, part("by").value, 1) }) },
   { keys: ["b"], shown: "b", text: "Group by block, or back by category", act: () => go({ by: part("by").value === "blocks" ? "category" : "blocks" }) },
   { keys: ["u"], shown: "u", text: "Undo", act: undo },

@@ -31,6 +31,9 @@ function start_at_main(opened: RunFile[], hash: string): void {
   const main = ((opened[view.peek().file] ?? opened[0]).devices ?? []).findIndex((one) => one.is_main);
   if (opened.every((one) => !one.devices?.length && one.document) && !hash) show({ ...view.peek(), tab: "report" });
   if (main > 0 && !/(^#?|&)device=/.test(hash)) show({ ...view.peek(), device: main });
+  // One band of an unknown category would say nothing.
+  const shown = (opened[view.peek().file] ?? opened[0]).devices?.[view.peek().device];
+  if (shown?.unknown?.some((one) => one.what === "category") && !/(^#?|&)by=/.test(hash)) show({ ...view.peek(), by: "line" });
 }
 
 function start_theme(): void {

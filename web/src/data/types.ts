@@ -5,6 +5,7 @@ export interface Device {
   capacity_bytes: number | null;
   events: number;
   first_time_ns: number | null;
+  has_times?: boolean; // false: its times are numbers of events
   last_time_ns: number | null;
   has_addresses: boolean;
   is_exact: boolean;

@@ -20,6 +20,13 @@ export const device = computed<Device | null>(() => {
   return devices[view.value.device] ?? devices[0] ?? null;
 });
 
+export const has_times = computed(() => device.value?.first_time_ns != null && device.value.has_times !== false);
+/** A file of one moment has no history: what is live in it was live before. */
+export const is_one_moment = computed(() => {
+  const of = device.value;
+  return !!of && of.events <= 1 && of.base_bytes > 0 && of.peak?.bytes === of.base_bytes;
+});
+
 /** How many moments there are: before the first event, and after each. */
 export const moments = computed(() => (device.value?.events ?? 0) + 1);
 

@@ -8,15 +8,17 @@ export interface Replayed {
   fragmented_bytes: number;
   cached_bytes: number;
 }
+/** Of ranges without segments nobody knows what lies between the blocks. */
+const FREE: Record<string, string> = { requested: "free or rounding", unknown: "between them" };
 /** The parts of the reserved bytes, which add up to them. `used`: of the blocks, in sizes as they were asked for or as
- *  the allocator rounded them. */
+ *  the allocator rounded them; "unknown": of ranges. */
 export function reserved_parts(reserved: number, used: number, sizes: string, replayed: Replayed | null): string[] {
   const parts: [number, string][] = [[used, "used"]];
   if (replayed && replayed.reserved_bytes === reserved && replayed.active_bytes >= used)
     parts.push(
       [replayed.active_bytes - used, "rounding"], [replayed.fragmented_bytes, "lost to fragmentation"], [replayed.cached_bytes, "cached"],
     );
-  else parts.push([reserved - used, sizes === "requested" ? "free or rounding" : "free"]);
+  else parts.push([reserved - used, FREE[sizes] ?? "free"]);
   return parts.filter(([bytes], i) => i === 0 || bytes > 0).map(([bytes, text]) => `${format.bytes(bytes)} ${text}`);
 }
 

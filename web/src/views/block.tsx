@@ -39,8 +39,12 @@ export function BlockView() {
   if (block.value < 0)
     return (
       <div class="empty">
-        No block chosen. Group the chart by block, or open the address space, and click one.{" "}
-        <button onClick={() => go({ by: "blocks" })}>Group by block</button>
+        {part("by").value === "blocks" ? "No block chosen: click one in the chart." : (
+          <>
+            No block chosen. Group the chart by block, or open the address space, and click one.{" "}
+            <button onClick={() => go({ by: "blocks" })}>Group by block</button>
+          </>
+        )}
       </div>
     );
   const answer = asked.value.answer;

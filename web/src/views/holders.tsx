@@ -3,7 +3,7 @@ import { computed, signal } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
 import { colour_of, css, faded, ink_on } from "../draw/index.ts";
 import * as format from "../format.ts";
-import { ask, device, filter, is_peak, moment, range, subject } from "../state/run.ts";
+import { ask, device, filter, is_one_moment, is_peak, moment, range, subject } from "../state/run.ts";
 import { go, part } from "../state/view.ts";
 import { Flame, stack_text } from "./flame.tsx";
 import { Choice, CopyButton, FrameName, KINDS, Missing } from "./parts.tsx";
@@ -53,7 +53,7 @@ function When() {
   const text =
     query.what !== undefined
       ? `${WHAT[query.what ?? ""] ?? ""} in events ${format.count(from)} to ${format.count(to - 1)}`
-      : `live at event ${format.count(shown_event)}${is_peak.value && shown_event === moment.value ? ", the peak" : ""}`;
+      : is_one_moment.value ? "live" : `live at event ${format.count(shown_event)}${is_peak.value && shown_event === moment.value ? ", the peak" : ""}`;
   return (
     <span class="n">
       <b title={format.exact(tree.value?.bytes[0])}>{tree.value ? format.bytes(whole.value?.bytes[0]) : ""}</b> <span class="dim">{text}</span>

@@ -1,8 +1,9 @@
 // A source line in its file, with the live bytes of every line beside it.
 import * as format from "../format.ts";
 import { ask, device, moment, subject } from "../state/run.ts";
-import { part } from "../state/view.ts";
+import { go, part } from "../state/view.ts";
 import { CopyButton, Missing } from "./parts.tsx";
+import { own_lines, tree_of } from "./tree.ts";
 
 const tab = part("tab");
 const source = part("source");
@@ -15,9 +16,34 @@ const asked = ask("source", () => {
 
 const to_middle = (row: HTMLTableRowElement | null): void => row?.scrollIntoView({ block: "center" });
 
+// What to begin with: no line is chosen.
+const holders_asked = ask("holders", () => (device.value && tab.value === "source" && !split() ? { ...subject(), event: moment.value, by: "stack" } : null), { slot: "holders of the source" });
+
+function Lines() {
+  const answer = holders_asked.value.answer;
+  const tree = answer && !answer.unknown ? tree_of(answer) : null;
+  const lines = tree ? own_lines(tree, 12) : [];
+  if (!tree || lines.length === 0) return <Missing asked={holders_asked.value} what="No line of your code is known at this moment." />;
+  return (
+    <div class="scroll" tabIndex={0} role="region" aria-label="Lines of your code">
+      <table class="data">
+        <thead><tr><th class="right">Live</th><th>Line of your code: choose one to see its source</th></tr></thead>
+        <tbody>
+          {lines.map((line) => (
+            <tr key={line.label}>
+              <td class="right" title={format.exact(line.self_bytes)}>{format.bytes(line.self_bytes)}</td>
+              <td class="wide"><button class="link code" onClick={() => go({ source: `${tree.files[line.label]}:${tree.lines[line.label] ?? 1}` })}>{format.frame_line(tree.labels[line.label] ?? "")}</button></td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
 export function Source() {
   const parts = split();
-  if (!parts) return <div class="empty">Choose a stack frame to see its source.</div>;
+  if (!parts) return <Lines />;
   const answer = asked.value.answer;
   const head = answer?.head;
   const lines: string[] = head?.lines ?? [];
@@ -28,6 +54,7 @@ export function Source() {
       <div class="strip">
         <b class="code long">{format.plain(source.value, 600)}</b>
         <CopyButton label="Copy location" text={() => source.value} />
+        <button onClick={() => go({ source: "" })}>Other lines</button>
       </div>
       {!answer || answer.unknown ? <Missing asked={asked.value} what="No source available." /> : (
         <div class="scroll" tabIndex={0} role="region" aria-label="Source">

@@ -224,8 +224,8 @@ function Moment() {
 }
 function told(segment: Segment, block?: Block): { title: string; text: string } {
   const pool = pools()[segment.pool] ? `, ${format.plain(pools()[segment.pool], 60)}` : "";
-  const of = `Segment 0x${segment.address.toString(16)} of ${format.bytes(segment.bytes)}, ${format.share(segment.live, segment.bytes) || "0 %"} used${pool}`;
-  if (!block || block.state === 1) return { title: block ? `Free: ${format.bytes(block.bytes)}` : "Free", text: of };
+  const of = `${has_segments.value ? "Segment" : "Range"} 0x${segment.address.toString(16)} of ${format.bytes(segment.bytes)}, ${format.share(segment.live, segment.bytes) || "0 %"} used${pool}`;
+  if (!block || block.state === 1) return { title: block ? `Free: ${format.bytes(block.bytes)}` : has_segments.value ? "Free" : "No block", text: of };
   const category = file.value?.categories?.find((one) => one.id === block.category)?.label ?? "";
   const name = at_moment.value.answer?.head.stacks?.[block.stack];
   return {
@@ -340,7 +340,7 @@ export function Space() {
   // In a page in a file the nearest moment may be another one for each.
   const of_moment = replayed.value.answer?.head;
   const known = of_moment && of_moment.event === shown_event && !of_moment.unknown ? (of_moment as unknown as Replayed) : null;
-  const parts = reserved_parts(reserved, live, has_segments.value ? at_moment.value.answer?.head.sizes : "", known);
+  const parts = reserved_parts(reserved, live, has_segments.value ? at_moment.value.answer?.head.sizes : "unknown", known);
   const left_out = rectangles.value?.left_out;
   const summary = (through_time.value ? over_time : at_moment).value.answer?.summary;
   return (
@@ -359,7 +359,7 @@ export function Space() {
               <button aria-pressed={order.value === "address"} onClick={() => (order.value = "address")}>By address</button>
               <button aria-pressed={order.value === "free"} onClick={() => (order.value = "free")}>By free bytes</button>
             </span>
-            <span class="dim"><span class="swatch" style={{ background: css(oklch(is_dark.value ? 0.27 : 0.945, 0.008, 250)), border: "1px solid var(--line-strong)", verticalAlign: "-1px" }} /> free</span>
+            <span class="dim"><span class="swatch" style={{ background: css(oklch(is_dark.value ? 0.27 : 0.945, 0.008, 250)), border: "1px solid var(--line-strong)", verticalAlign: "-1px" }} /> {has_segments.value ? "free" : "no block"}</span>
             {space.value.outside.blocks ? <span class="warning">{format.plural(space.value.outside.blocks, "block")} of {format.bytes(space.value.outside.bytes)} {space.value.outside.blocks === 1 ? "is" : "are"} outside every known segment.</span> : null}
             {has_segments.value ? null : <span class="warning">Segments are unknown: {format.plain(at_moment.value.answer?.head.unknown_segments)}.</span>}
           </>

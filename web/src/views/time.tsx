@@ -2,7 +2,7 @@
 import { computed, useSignal } from "@preact/signals";
 import { css, SurfaceBox } from "../draw/index.ts";
 import * as format from "../format.ts";
-import { device, file, is_peak, moment, range } from "../state/run.ts";
+import { device, file, has_times, is_one_moment, is_peak, moment, range } from "../state/run.ts";
 import { go, part } from "../state/view.ts";
 import { Minimap } from "./minimap.tsx";
 import { Lanes } from "./lanes.tsx";
@@ -24,12 +24,12 @@ function Readout() {
   return (
     <div class="readout grow n" aria-live="off">
       <b title={format.exact(read.total)}>{format.bytes(read.total)}</b>
-      <span>{data.hovered.value === null ? (is_peak.value ? "at the peak, " : "at ") : read.is_summed ? "highest here, at " : ""}event {format.count(read.event)} of {format.count(device.value?.events ?? 0)}</span>
+      <span>{is_one_moment.value ? "live at the one moment of this file" : `${data.hovered.value === null ? (is_peak.value ? "at the peak, " : "at ") : read.is_summed ? "highest here, at " : ""}event ${format.count(read.event)} of ${format.count(device.value?.events ?? 0)}`}</span>
       {data.hovered.value === null && read.is_summed ? (
         <span class="warning">the nearest to event {format.count(moment.value)} in this file</span>
       ) : null}
       <span class="dim">{format.exact(read.total)}</span>
-      {read.time_ns === null || device.value?.first_time_ns == null ? null : <span class="dim">{format.time(read.time_ns)}</span>}
+      {read.time_ns === null || !has_times.value ? null : <span class="dim">{format.time(read.time_ns)}</span>}
       {Object.entries(read.lines).map(([name, value]) => (
         <span class="dim" key={name}>{name} {format.bytes(value)}</span>
       ))}
@@ -136,7 +136,11 @@ function Legend() {
 /** Where there is too little room the function's name gives way, then the file's. */
 function KeyName({ text }: { text: string }) {
   const { file, line, name, beside } = format.key_name(text);
-  if (!file && !beside) return <span class="cut">{name}</span>;
+  if (!file && !beside) {
+    // Of a path of names the last ones tell it from others.
+    const at = Math.max(0, name.lastIndexOf("/", name.lastIndexOf("/") - 1));
+    return <span class="key">{at ? <span class="cut head">{name.slice(0, at)}</span> : null}<span class="cut">{name.slice(at)}</span></span>;
+  }
   return (
     <span class="key">
       <span class="cut">{file || name}</span>

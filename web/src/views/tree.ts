@@ -149,6 +149,11 @@ export function by_label(tree: Tree): Line[] {
   }
   return [...lines.values()].sort((a, b) => b.bytes - a.bytes);
 }
+/** The lines of the user's code that allocated most, each byte at its innermost such line. */
+export function own_lines(tree: Tree, most: number): Line[] {
+  const own = without(tree, (label) => tree.kinds[label] === "user", "");
+  return by_label(own).filter((line) => line.self_bytes > 0 && tree.files[line.label]).sort((a, b) => b.self_bytes - a.self_bytes).slice(0, most);
+}
 /** The frames from the root to a node, outermost first. */
 export function path_to(tree: Tree, node: number): number[] {
   const out: number[] = [];

@@ -12,6 +12,7 @@ test("the parts of what is reserved add up to it: rounding is not free", () => {
   assert.deepEqual(reserved_parts(100 * MIB, 64 * MIB, "rounded", null), ["64.0 MiB used", "36.0 MiB free"]);
   // Of another state than the one that is shown: it says nothing of this one.
   assert.deepEqual(reserved_parts(90 * MIB, 60 * MIB, "requested", replayed), ["60.0 MiB used", "30.0 MiB free or rounding"]);
+  assert.deepEqual(reserved_parts(90 * MIB, 60 * MIB, "unknown", null), ["60.0 MiB used", "30.0 MiB between them"]);
   assert.deepEqual(reserved_parts(60 * MIB, 60 * MIB, "rounded", null), ["60.0 MiB used"]);
 });
 

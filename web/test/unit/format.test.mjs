@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { load } from "../load.mjs";
 
-const { bytes, signed, share, unbroken, time, plain, frame, frame_line, key_name, address, csv, from_hash, to_hash, START } = await load("format.ts", "state/view.ts", "export.ts");
+const { bytes, signed, share, unbroken, time, plain, frame, frame_line, key_line, key_name, address, csv, from_hash, to_hash, START } = await load("format.ts", "state/view.ts", "export.ts");
 
 test("sizes read as the command's", () => {
   // What src/base/size_test.cc and format_bytes() give.
@@ -36,10 +36,12 @@ test("a key of the chart begins with what tells it from others", () => {
   assert.deepEqual(key_name("/home/x/net/model.py:20 forward"), { file: "model.py", line: ":20", name: "forward", beside: "" });
   assert.deepEqual(key_name("model.py:39 forward"), { file: "model.py", line: ":39", name: "forward", beside: "" });
   for (const text of ["optimizer state", "(no stack recorded)"]) assert.deepEqual(key_name(text), { file: "", line: "", name: text, beside: "" });
-  assert.deepEqual(key_name("<torch module> layers.0"), { file: "", line: "", name: "layers.0  torch module", beside: "" });
+  assert.deepEqual(key_name("<torch module> layers.0"), { file: "", line: "", name: "layers.0", beside: "" });
   // Stacks of the same line.
   assert.deepEqual(key_name("/x/model.py:20 forward ← /x/train.py:3 step → …/nn/functional.py:9 silu"), { file: "model.py", line: ":20", name: "forward", beside: "← train.py:3 → functional.py:9" });
   assert.deepEqual(key_name("at::empty ← at::zeros"), { file: "", line: "", name: "at::empty", beside: "← at::zeros" });
+  assert.equal(key_line("/x/model.py:20 forward ← /x/train.py:3 step"), "model.py:20 ← train.py:3 forward");
+  assert.equal(key_line("<torch module> layers.0"), "layers.0");
   assert.equal(frame_line("/x/model.py:20 forward ← /x/train.py:3 step"), "forward  x/model.py:20 ← step  x/train.py:3");
 });
 test("a table keeps commas and quotes, and no cell is a formula", () => {

@@ -3,7 +3,7 @@ import test from "node:test";
 import { load } from "../load.mjs";
 import { encode } from "../mock.mjs";
 
-const { decode, tree_of, without, callees, callers, by_label, layout, treemap, nested_treemap, settled, stations, matcher } = await load("data/columns.ts", "views/tree.ts");
+const { decode, own_lines, tree_of, without, callees, callers, by_label, layout, treemap, nested_treemap, settled, stations, matcher } = await load("data/columns.ts", "views/tree.ts");
 
 // all 10 ─ a 7 ─ b 4 (own 3) ─ a 1
 //        │     └ c 3
@@ -28,6 +28,14 @@ test("hidden frames leave what they hold to the frame above", () => {
 test("what no kept frame holds has a name of its own, and nothing is lost", () => {
   const shown = without(tree, (label) => label === 2, "nobody");
   assert.deepEqual(shown.children[0].map((node) => [named(shown, node), shown.bytes[node], shown.blocks[node]]), [["nobody", 6, 3], ["b", 4, 2]]);
+});
+
+test("a line of one's own code has what it and the libraries that it calls hold", () => {
+  // Of b, which is a library's, a has the 3 bytes; a below b has its own.
+  const shown = { ...tree, files: ["", "/a.py", "/lib/b.py", "/c.py"], lines: [0, 1, 2, 3] };
+  assert.deepEqual(own_lines(shown, 5).map((line) => [tree.labels[line.label], line.self_bytes]), [["c", 6], ["a", 4]]);
+  assert.deepEqual(own_lines(shown, 1).length, 1);
+  assert.deepEqual(own_lines({ ...shown, files: [] }, 5), []);
 });
 
 test("callers and callees of a frame add up to what it holds", () => {
