@@ -211,6 +211,19 @@ function marks(run) {
     label: Uint32Array.from(at, (_, i) => i), bytes: Float64Array.from(at, (_, i) => (i === at.length - 1 ? 1 << 30 : 0)),
   });
 }
+/** Other settings reserve one segment of 20 MiB less than the recorded ones, of which one request fails. */
+function whatif(run, q) {
+  const segment = 20 * 2 ** 20;
+  const event = Uint32Array.from({ length: run.events + 1 }, (_, e) => e);
+  const baseline = Float64Array.from(all_totals(run), (total) => Math.ceil(total / segment) * segment);
+  const reserved = q.has("settings") ? baseline.map((bytes) => Math.max(0, bytes - segment)) : baseline;
+  const row = (bytes, refused_count) => ({ peak_bytes: Math.max(...bytes), refused_count, fails_at_start: false, retries: 0 });
+  const refused = q.has("settings") ? [] : [{ event: 500, requested_bytes: 2 ** 30 }];
+  return encode({
+    ...row(reserved, refused.length), baseline: row(baseline, 1), recorded_peak_bytes: Math.max(...baseline) + segment, capacity_bytes: 402653184, is_recorded_capacity: true,
+    refused, recorded_settings: "", without_effect: [],
+  }, { event, reserved, baseline, recorded: baseline });
+}
 /** Two moments of the run by category, counted block by block. */
 function compare(run, q) {
   const sums = (e) => CATEGORIES.map((_, category) => run.blocks.filter((block) => alive(block, e) && block.category === category).reduce((sum, block) => sum + block.bytes, 0));
@@ -263,6 +276,7 @@ function answer_to(run, name, path, q, { state, sent }) {
     case "blocks": return columns(blocks(run, q));
     case "space": return columns(space(run, q));
     case "space_time": return columns(space_time(run, q));
+    case "whatif": return columns(whatif(run, q));
     case "compare": return columns(compare(run, q));
     case "marks": return columns(marks(run));
     case "block": {

@@ -86,6 +86,9 @@ export function Compare() {
   if (is_one.value && steps_a.value.length < 2 && !is_shown.value)
     return <div class="empty">Only one file is open, and it has fewer than two steps. `gpumemprof view A B` compares two files.</div>;
   const answer = asked.value.answer;
+  // The first step makes what stays, like the optimizer's state.
+  const steps = steps_a.value;
+  const [early, later] = steps.length > 1 ? [steps[steps.length > 2 ? 1 : 0], steps[steps.length - 1]] : [];
   const name = (index: number) => format.plain(files.value[index]?.name ?? "", 60);
   const shown = tree.value;
   const rows = shown ? shown.bytes.map((_, node) => ({ node, change: difference(node) })).filter((row) => row.node > 0 && row.change !== 0) : [];
@@ -115,7 +118,7 @@ export function Compare() {
           ) : (
             <Curves label="Live memory of both runs by event" end_text={format.plural(to - 1, "event")} curves={[{ name: `A: ${name(own.value)}`, ...points(own_curve) }, { name: `B: ${name(other.value)}`, ...points(other_curve), dash: [6, 4] }]} />
           )}
-          {!is_shown.value ? <p class="empty">Choose two steps to see what grew between them.</p> : !answer || answer.unknown ? <Missing asked={asked.value} what="No comparison." /> : null}
+          {!is_shown.value ? <p class="empty">Choose two steps to see what grew between them. {early && later ? <button onClick={() => go({ at_a: early.event, at_b: later.event })}>End of {format.plain(early.text, 40)} and of {format.plain(later.text, 40)}</button> : null}</p> : !answer || answer.unknown ? <Missing asked={asked.value} what="No comparison." /> : null}
           {(answer?.head.document?.sections ?? []).map((section: any, i: number) => <SectionView section={section} key={i} />)}
           {shown && shown.bytes.length > 1 ? (
             <section>

@@ -152,6 +152,29 @@ for (const kind of KINDS)
       await page.context().close();
     });
 
+    test("a what-if begins with what fails and compares with the replay of the recorded settings", async () => {
+      const page = await open("tab=whatif");
+      // The peak, rounded up to segments of 20 MiB.
+      const peak = Math.ceil(Math.max(...Array.from({ length: mock.run.events + 1 }, (_, e) => mock.total_at(e))) / 2 ** 20 / 20) * 20;
+      const said = () => page.locator(".report > p").allInnerTexts();
+      assert.deepEqual((await said()).slice(0, 2), ["1 allocation would fail, the first for 1.00 GiB.", `Peak reserved with the recorded settings: ${peak} MiB in the replay.`]);
+      await page.getByRole("button", { name: "Expandable segments" }).click();
+      await page.waitForFunction(() => /would fail; with/.test(document.querySelector(".report > p").innerText));
+      assert.deepEqual((await said()).slice(0, 2), [
+        "No allocation would fail; with the recorded settings 1 fails.", `Peak reserved: ${peak - 20} MiB, -20.0 MiB against the recorded settings in the replay (${peak} MiB).`,
+      ]);
+      assert.deepEqual(await page.evaluate(walk), []);
+      await page.context().close();
+    });
+
+    test("two steps to begin with are one click away", async () => {
+      const page = await open("tab=compare");
+      await page.getByRole("button", { name: "End of step 1 and of step 5" }).click();
+      const [a, b] = [mock.run.step_events[1], mock.run.step_events[5]];
+      await page.waitForFunction(([a, b]) => location.hash.includes(`at_a=${a}&at_b=${b}`), [a, b]);
+      await page.context().close();
+    });
+
     test("the readout's bytes are those of the moment, counted block by block", async () => {
       const page = await open();
       const peak = Math.max(...Array.from({ length: mock.run.events + 1 }, (_, e) => mock.total_at(e)));
