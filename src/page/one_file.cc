@@ -135,7 +135,8 @@ bool add_moment(const Place& place, uint32_t moment, OneFile* out) {
   for (const char* by : {"stack", "module", "category"})
     has_all &= out->add("holders", "by=" + std::string(by) + "&" + subject);
   has_all &= out->add("space", subject);
-  out->add("allocator", subject);
+  constexpr uint32_t kSoonReplayed = 1 << 20;  // each answer replays all that was before it
+  if (place.moments <= kSoonReplayed) out->add("allocator", subject);
   return has_all;
 }
 

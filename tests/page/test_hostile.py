@@ -29,7 +29,7 @@ def every_answer(page):
     for what, query in (
         ("run", {}), ("levels", {"by": "stack"}), ("levels", {"by": "line"}), ("levels", {"by": "module"}), ("blocks", {}), ("marks", {}),
         ("holders", {"event": "peak"}), ("holders", {}), ("space", {}), ("space_time", {}), ("times", {}), ("block", {"id": 0}),
-        ("stack", {"id": 1}), ("search", {"q": "a"}), ("compare", {}), ("whatif", {}),
+        ("stack", {"id": 1}), ("search", {"q": "a"}), ("compare", {}), ("whatif", {}), ("allocator", {}),
     ):  # fmt: skip
         status, headers, body = page.get(f"/api/v1/{what}", **query)
         assert status == 200, (what, body[:300])

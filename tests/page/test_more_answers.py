@@ -131,7 +131,8 @@ def test_settings_are_compared_with_the_replay_that_whatif_compares_them_with(vi
             assert row["refused_count"] == wanted["num_ooms"], name
             assert row["retries"] == wanted["num_alloc_retries"], name
         assert header["capacity_bytes"] == told["results"][1]["capacity_bytes"]
-        assert max(columns["baseline"]) == header["baseline"]["peak_bytes"]
+        # After events: a retry may have reserved more within one.
+        assert 0 < max(columns["baseline"]) <= header["baseline"]["peak_bytes"]
 
 
 def test_two_runs_stand_side_by_side(view, tmp_path):
