@@ -5,13 +5,17 @@ pytest.importorskip("duckdb", reason="DuckDB is not installed: scripts/setup tes
 pytest.importorskip("pyarrow", reason="pyarrow is not installed: scripts/setup tests")
 
 
-@pytest.fixture(scope="session", autouse=True)
-def cache(tmp_path_factory):
-    """Where `sql` keeps what it exported: of these tests alone."""
+@pytest.fixture(scope="session")
+def cache_folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cache(cache_folder):
+    """Where `sql` keeps what it exported: of these tests alone. Not for the session: a compiler's cache is found there, too."""
     with pytest.MonkeyPatch.context() as patch:
-        folder = tmp_path_factory.mktemp("cache")
-        patch.setenv("XDG_CACHE_HOME", str(folder))
-        yield folder
+        patch.setenv("XDG_CACHE_HOME", str(cache_folder))
+        yield cache_folder
 
 
 @pytest.fixture(scope="session")
