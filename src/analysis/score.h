@@ -32,6 +32,7 @@ struct ScorePart {
 struct Score {
   std::optional<double> value;  ///< 0 to 10: the weighted mean of the parts that are known
   std::string reason;           ///< why there is none
+  bool hides_growth = false;  ///< there is none because most of memory grows, and nobody knows why
   std::vector<ScorePart> parts;
 };
 

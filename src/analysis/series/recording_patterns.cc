@@ -26,6 +26,7 @@ constexpr uint64_t kLeastSwingBytes = 256 * 1024;
 constexpr size_t kLeastSwings = 10;  // to tell spikes among them
 constexpr double kLeakScore = 6;     // the best that growth has beside a leak, as of samples
 constexpr double kBestScore = 10;
+constexpr double kShareOfLoop = 0.25;  // of the level at the end: no score passes over that growth
 constexpr uint64_t kSetUp = 5;  // one part in so many of the time
 constexpr double kMoreThanAStep = 1.5;  // steps
 constexpr double kNearlyAll = 0.9;      // of the steps
@@ -114,12 +115,15 @@ class Patterns {
       const bool is_here = finding.device == device->device ||
                            std::ranges::find(device->parts, finding.device) != device->parts.end();
       if (!is_here) continue;
-      if (finding.kind == FindingKind::kGrowthInLoop)
+      if (finding.kind == FindingKind::kGrowthInLoop) {
         why_no_growth_ = "what grows in its loop may be loaded data or a leak";
+        loop_bytes_ += static_cast<double>(grown_bytes(finding));
+      }
       if (finding.kind == FindingKind::kFillsToLimit || finding.kind == FindingKind::kSizesRise) {
         harmless_bytes_ += static_cast<double>(grown_bytes(finding));
-        why_harmless_ = finding.kind == FindingKind::kSizesRise ? "the program's inputs grow"
-                                                   : "a deque fills up to its maxlen";
+        why_harmless_ = finding.kind == FindingKind::kSizesRise
+                            ? "the program's inputs grow"
+                            : "a deque fills up to its maxlen";
       }
       if (finding.kind != FindingKind::kLeak || finding.severity == Severity::kInfo) continue;
       has_leak_ = true;
@@ -401,12 +405,17 @@ class Patterns {
     return true;
   }
 
-  /// The floor of a program that trains may hide what a line adds to it: no score is better than
-  /// its leaks. A program that ends gives all back, so the level is the highest of the last tenth.
-  void bound_by_leaks(ScorePart* growth) const {
+  /// A program that ends gives all back, so it is the highest of the last tenth.
+  double level_at_end() const {
     const std::vector<double>& floor = levels_.floor;
     const size_t last = std::max<size_t>(1, floor.size() / 10);
-    const double level = *std::max_element(floor.end() - static_cast<ptrdiff_t>(last), floor.end());
+    return *std::max_element(floor.end() - static_cast<ptrdiff_t>(last), floor.end());
+  }
+
+  /// The floor of a program that trains may hide what a line adds to it: no score is better than
+  /// its leaks.
+  void bound_by_leaks(ScorePart* growth) const {
+    const double level = level_at_end();
     const double share = level > leaked_bytes_ ? leaked_bytes_ / level : 1;
     const double value = kLeakScore * (1 - share);
     if (!growth->value || *growth->value <= value) return;
@@ -446,7 +455,12 @@ class Patterns {
       if (!part.value) continue;
       sum += *part.value * part.weight, weights += part.weight;
     }
-    if (weights > 0) score.value = sum / weights;
+    score.hides_growth = !has_leak_ && loop_bytes_ > kShareOfLoop * level_at_end();
+    if (score.hides_growth) {
+      score.reason = why_no_growth_;
+    } else if (weights > 0) {
+      score.value = sum / weights;
+    }
   }
 
   const Tables& tables_;
@@ -456,13 +470,19 @@ class Patterns {
   std::optional<Cycles> cycles_in_steps_;  // the same, with the period in steps
   SeriesReport floor_, ceiling_, whole_;
   bool has_leak_ = false;
-  double leaked_bytes_ = 0;
+  double leaked_bytes_ = 0, loop_bytes_ = 0;
   double harmless_bytes_ = 0;  // of growth that has another reason than a leak
   std::string why_harmless_;
   std::string why_no_growth_;  // empty: its part of the score is known
   std::string why_no_spike_;  // to be warned of, where there are some
   std::vector<Finding> findings_;
 };
+
+/// How bad a device's score is: that of the worst is the run's.
+double rank_of(const Score& score) {
+  if (score.value) return *score.value;
+  return score.hides_growth ? kLeakScore : HUGE_VAL;
+}
 
 }  // namespace
 
@@ -476,12 +496,9 @@ void add_patterns(const Tables& tables, std::optional<uint64_t> capacity_bytes,
       if (!is_part) found.push_back(std::move(finding));
     }
     if (is_part) return;
-    if (!analysis->score.value && device.figures.peak_bytes != 0 &&
-        (device.score.value || analysis->score.parts.empty())) {
+    if (device.figures.peak_bytes == 0) return;
+    if (analysis->score.parts.empty() || rank_of(device.score) < rank_of(analysis->score))
       analysis->score = device.score;
-    } else if (device.score.value && *device.score.value < *analysis->score.value) {
-      analysis->score = device.score;
-    }
   };
   for (DeviceAnalysis& sum : analysis->sums) look(sum, false);
   for (DeviceAnalysis& device : analysis->devices) {

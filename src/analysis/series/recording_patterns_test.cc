@@ -313,6 +313,20 @@ TEST(RecordingPatterns, WithoutStepsTheLineThatHeldMostAtTheEndIsNamed) {
   EXPECT_EQ(growth->stack, 1);
 }
 
+TEST(RecordingPatterns, GrowthOfALoopThatMayBeDataHasNoScoreWhereItIsMuch) {
+  // 100 MiB, and one more with each of 100 rounds.
+  for (const auto& [grown_mib, is_much] : {std::pair{99, true}, std::pair{10, false}}) {
+    MemorySource source = rounds(100, false, kTwenty, [](size_t) { return 1; });
+    Analysis analysis = *analyze_source(source, {});
+    analysis.findings.push_back({.kind = FindingKind::kGrowthInLoop,
+                                 .evidence = {{"grown_bytes", grown_mib * kMiB}}});
+    add_patterns(source.tables(), std::nullopt, &analysis);
+    EXPECT_EQ(analysis.score.value.has_value(), !is_much);
+    EXPECT_EQ(analysis.score.reason,
+              is_much ? "what grows in its loop may be loaded data or a leak" : "");
+  }
+}
+
 TEST(RecordingPatterns, WhereALineIsKnownTheLeakIsTheFinding) {
   MemorySource source = rounds(100, true, kTwenty, [](size_t) { return 1; });
   Analysis analysis = *analyze_source(source, {});

@@ -292,7 +292,7 @@ Document describe_analysis(const Analysis& analysis, const Tables& tables,
   out.add(ranks_section(subject));
   if (device) out.add(words_section(subject, *device));
   out.add(findings_section(subject));
-  if (analysis.score.value || !analysis.ends.failure.empty())
+  if (analysis.score.value || analysis.score.hides_growth || !analysis.ends.failure.empty())
     out.add(score_section(analysis.score));
   if (options.advice) out.add(advice_section(*options.advice));
   for (const DeviceAnalysis& each : analysis.devices) {
