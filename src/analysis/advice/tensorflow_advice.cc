@@ -1,5 +1,7 @@
 #include "analysis/advice/tensorflow_advice.h"
 
+#include <absl/container/flat_hash_map.h>
+
 #include <algorithm>
 #include <array>
 #include <string>
@@ -41,6 +43,9 @@ struct Share {
 Share share_of(const DeviceAnalysis& device, const Tables& tables) {
   Share share{.peak = device.figures.peak_bytes};
   WorkReader reader(tables);
+  // What a variable took over, or a list keeps, is there in a graph as well.
+  absl::flat_hash_map<uint32_t, uint64_t> kept;
+  for (const Holder& holder : device.holders_before_exit) kept[holder.stack] = holder.bytes;
   for (const Holder& holder : device.holders_at_peak) {
     const Work work = reader.of(holder.stack);
     if (work.mode == ExecutionMode::kGraph) {
@@ -50,7 +55,7 @@ Share share_of(const DeviceAnalysis& device, const Tables& tables) {
       if (work.operation == "_EagerConst" || work.operation == "Const")
         share.input += holder.bytes;
       else if (work.phase != Phase::kInput && !makes_variable(tables, holder.stack))
-        share.eager += holder.bytes;
+        share.eager += holder.bytes - std::min(holder.bytes, kept[holder.stack]);
     }
   }
   return share;

@@ -277,6 +277,8 @@ class Paragraph {
     }
     say(device_.snapshot && !device_.snapshot->is_recorded
             ? "Next: gpumemprof whatif --sweep tries other allocator settings."
+        : is_jax(device_at(tables_, device_.device))
+            ? "Next: gpumemprof.jax_memory_analysis() tells what XLA plans for a compiled function."
             : kNextIsAdvice);
   }
 
