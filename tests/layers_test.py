@@ -48,7 +48,7 @@ FOLDERS = {
         "categories": set(),
         "pass": {"categories"},
         "driver": {"statistics"},
-        "host": {"pass", "driver", "results"},
+        "host": {"statistics", "pass", "driver", "results"},
         "results": {"statistics", "categories", "pass", "driver"},
         "leaks": {"statistics", "categories", "pass", "results"},
         "replay": {"statistics", "categories", "pass", "results"},

@@ -13,6 +13,7 @@
 #include "analysis/host/host_findings.h"
 #include "analysis/host/host_memories.h"
 #include "analysis/host/host_room.h"
+#include "analysis/host/unrecorded_growth.h"
 #include "analysis/leaks/double_weights.h"
 #include "analysis/leaks/leak_findings.h"
 #include "analysis/oom_message/pool_findings.h"
@@ -160,6 +161,10 @@ struct Beside {
       for (const std::string& left_out : analysis->host->left_out) problems.push_back(left_out);
       for (Finding& finding : host_findings(*analysis->host, ends, swing_of_tensors(*analysis, tables)))
         analysis->findings.push_back(std::move(finding));
+      for (const HostRun& run : analysis->host->runs) {
+        if (auto grown = unrecorded_growth(run, *analysis, tables))
+          analysis->findings.push_back(std::move(*grown));
+      }
     }
     for (Finding& finding : checkpoint_staging(*analysis, tables))
       analysis->findings.push_back(std::move(finding));

@@ -37,6 +37,7 @@ constexpr const char* kFindingKinds[] = {  // by kind
     "compile_workers",
     "fork_copy_on_write",
     "shm_left_behind",
+    "unrecorded_growth",
     "checkpoint_staging",
 };
 static_assert(std::size(kFindingKinds) == size_t(FindingKind::kCheckpointStaging) + 1);

@@ -43,6 +43,7 @@ enum class FindingKind : uint8_t {
   kCompileWorkers,
   kForkCopyOnWrite,
   kShmLeftBehind,
+  kUnrecordedGrowth,
   kCheckpointStaging,
 };
 

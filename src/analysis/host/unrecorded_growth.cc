@@ -1,0 +1,92 @@
+#include "analysis/host/unrecorded_growth.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "analysis/host/host_findings.h"
+#include "analysis/statistics/growth.h"
+#include "base/size.h"
+
+namespace gpumemprof {
+namespace {
+
+constexpr uint64_t kLeastUnrecorded = 256 * kMiB;
+constexpr double kLeastShare = 0.25;  // of what is there at the end
+constexpr size_t kMostLevels = 200;   // growth_of_floor() takes their square
+constexpr size_t kShareOfEnd = 10;    // one sample in so many may see the program give memory back
+
+/// At most in the bucket of that time.
+uint64_t held_by(const DeviceAnalysis& device, uint64_t time_ns) {
+  const Timeline& timeline = device.timeline;
+  if (timeline.buckets().empty() || timeline.bucket_ns() == 0 || time_ns < timeline.start_ns())
+    return 0;
+  const size_t at = (time_ns - timeline.start_ns()) / timeline.bucket_ns();
+  return timeline.buckets()[std::min(at, timeline.buckets().size() - 1)].max_bytes;
+}
+
+uint64_t recorded_at(uint64_t time_ns, const Analysis& analysis, const Tables& tables) {
+  uint64_t sum = 0;
+  for (const DeviceAnalysis& device : analysis.devices) {
+    if (is_host_memory(tables.devices[device.device])) sum += held_by(device, time_ns);
+  }
+  return sum;
+}
+
+/// The least of each of at most kMostLevels groups.
+std::vector<double> least_of_groups(const std::vector<double>& levels) {
+  const size_t groups = std::min(levels.size(), kMostLevels);
+  std::vector<double> out;
+  for (size_t i = 0; i < groups; ++i) {
+    const auto at = [&](size_t group) {
+      return levels.begin() + static_cast<ptrdiff_t>(group * levels.size() / groups);
+    };
+    out.push_back(*std::min_element(at(i), at(i + 1)));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::optional<Finding> unrecorded_growth(const HostRun& run, const Analysis& analysis,
+                                         const Tables& tables) {
+  const auto tells_more = [&](const DeviceAnalysis& device) {
+    return is_host_blocks(tables.devices[device.device]);
+  };
+  if (std::ranges::any_of(analysis.devices, tells_more)) return std::nullopt;
+  std::vector<double> unrecorded;
+  std::vector<uint64_t> times_ns;
+  for (const HostLevel& level : run.levels) {
+    if (!level.anonymous) continue;
+    const uint64_t known = recorded_at(level.time_ns, analysis, tables);
+    unrecorded.push_back(static_cast<double>(*level.anonymous - std::min(known, *level.anonymous)));
+    times_ns.push_back(level.time_ns);
+  }
+  if (unrecorded.empty()) return std::nullopt;
+  const auto tail = unrecorded.end() - static_cast<ptrdiff_t>(unrecorded.size() / kShareOfEnd + 1);
+  const auto end = std::max_element(tail, unrecorded.end()) + 1;
+  times_ns.resize(static_cast<size_t>(end - unrecorded.begin()));
+  unrecorded.erase(end, unrecorded.end());
+  const double seconds = static_cast<double>(times_ns.back() - times_ns.front()) * 1e-9;
+  const auto growth = growth_of_floor(least_of_groups(unrecorded));
+  if (!growth || seconds < kLeastSecondsFromOutside) return std::nullopt;
+  if (growth->bytes < static_cast<double>(kLeastUnrecorded) ||
+      growth->bytes < kLeastShare * unrecorded.back())
+    return std::nullopt;
+  const auto bytes = static_cast<uint64_t>(growth->bytes);
+  return Finding{
+      .kind = FindingKind::kUnrecordedGrowth,
+      .title = fmt::format("anonymous memory of the host grew by {} that no recorded allocator has",
+                           format_bytes(bytes)),
+      .bytes = bytes,
+      .evidence = {{"grown_bytes", bytes},
+                   {"seconds", static_cast<uint64_t>(seconds)},
+                   {"at_end_bytes", static_cast<uint64_t>(unrecorded.back())}},
+      .confidence = 0.9,
+      .fix = "gpumemprof run --host records malloc's blocks and names their lines",
+      .device = kOfTheHost};
+}
+
+}  // namespace gpumemprof

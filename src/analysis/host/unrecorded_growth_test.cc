@@ -1,0 +1,70 @@
+#include "analysis/host/unrecorded_growth.h"
+
+#include <gtest/gtest.h>
+
+#include "base/size.h"
+
+namespace gpumemprof {
+namespace {
+
+constexpr uint64_t kSampleNs = 1'000'000'000;
+
+/// A sample a second, `mib(second)` of anonymous memory.
+template <class Mib>
+HostRun sampled(uint64_t seconds, Mib mib) {
+  HostRun run;
+  for (uint64_t i = 0; i < seconds; ++i)
+    run.levels.push_back({.time_ns = (i + 1) * kSampleNs, .anonymous = mib(i) * kMiB});
+  return run;
+}
+
+uint64_t rising(uint64_t second) { return 1024 + 50 * second; }
+
+TEST(UnrecordedGrowth, IsWhatAnonymousMemoryGrewBy) {
+  const auto found = unrecorded_growth(sampled(30, rising), {}, {});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->bytes, 29 * 50 * kMiB);
+  EXPECT_EQ(found->severity, Severity::kInfo);
+  EXPECT_EQ(found->title,
+            "anonymous memory of the host grew by 1.42 GiB that no recorded allocator has");
+}
+
+TEST(UnrecordedGrowth, IsSeenThoughTheProgramGivesItBackAsItEnds) {
+  const auto found =
+      unrecorded_growth(sampled(31, [](uint64_t i) { return i == 30 ? 100 : rising(i); }), {}, {});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->bytes, 29 * 50 * kMiB);
+}
+
+TEST(UnrecordedGrowth, IsNotTheStartOfAProgramNorLittle) {
+  EXPECT_FALSE(unrecorded_growth(sampled(10, rising), {}, {})) << "shorter than 12 s";
+  EXPECT_FALSE(unrecorded_growth(sampled(30, [](uint64_t i) { return 9000 + 10 * i; }), {}, {}))
+      << "a thirtieth of what is there";
+  EXPECT_FALSE(unrecorded_growth(
+      sampled(30, [](uint64_t i) { return rising(std::min<uint64_t>(i, 12)); }), {}, {}))
+      << "it fills and stops";
+  EXPECT_FALSE(unrecorded_growth({}, {}, {}));
+}
+
+TEST(UnrecordedGrowth, IsLessWhatTheAllocatorsOfTheHostHave) {
+  Tables tables;
+  tables.devices.push_back({});  // PyTorch's on the CPU
+  Analysis analysis;
+  analysis.devices.emplace_back();
+  Timeline timeline(kSampleNs, 64, 0);
+  for (uint64_t i = 0; i < 30; ++i) timeline.add((i + 1) * kSampleNs, 50 * i * kMiB);
+  timeline.finish(30 * kSampleNs);
+  analysis.devices[0].timeline = timeline;
+  EXPECT_FALSE(unrecorded_growth(sampled(30, rising), analysis, tables));
+}
+
+TEST(UnrecordedGrowth, IsNotToldWhereMallocsBlocksAreRecorded) {
+  Tables tables;
+  tables.devices.push_back({.type = kHostBlocks});
+  Analysis analysis;
+  analysis.devices.emplace_back();
+  EXPECT_FALSE(unrecorded_growth(sampled(30, rising), analysis, tables));
+}
+
+}  // namespace
+}  // namespace gpumemprof
