@@ -43,6 +43,11 @@ bool is_of_optimizer(const Tables& tables, uint32_t stack) {
   return false;
 }
 
+bool is_tracing(std::string_view file, std::string_view) {
+  return file.ends_with("/tensorflow/python/framework/func_graph.py") ||
+         file.ends_with("/polymorphic_function/tracing_compilation.py");
+}
+
 bool is_without_graph(std::string_view file, std::string_view) { return file == kModeFile; }
 
 double share_of_stacks(const Leak& leak, auto is_it) {
@@ -134,6 +139,7 @@ LeakEvidence evidence_of(const Leak& leak, const AllLeaks& all, const Tables& ta
   out.makes_models = makes_models(leak, tables);
   out.with_models = all.keeps_models(leak.process);
   out.without_graph = share(leak, tables, is_without_graph) > 1 - 1e-9;
+  out.in_tracing = share(leak, tables, is_tracing) > kMost;
   out.in_cache = is_cache && share_of_stacks(leak, is_cache) > kMost;
   out.grows_one_block = one_block(leak);
   out.module = module_of_most(leak, tables);

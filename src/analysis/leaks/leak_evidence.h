@@ -22,6 +22,7 @@ struct LeakEvidence {
   bool makes_models = false;   ///< most of it was made in setting modules up: it is parameters
   bool with_models = false;    ///< the process also keeps what `makes_models`
   bool without_graph = false;  ///< all of it under no_grad or inference_mode (where it is told)
+  bool in_tracing = false;     ///< most of it was made while TensorFlow traced a function
   bool in_cache = false;       ///< most of it is a KV cache by its category
   /// No more blocks survive than before: a larger one takes the place of the last.
   bool grows_one_block = false;

@@ -240,7 +240,8 @@ void add_leak_findings(const std::vector<ProcessHistory>& histories, const Table
     if (is_host_blocks(device) || is_tensorflow(device) || is_jax(device)) {
       finding.facts.emplace_back("holder",
                                  "unknown, because only holders of PyTorch's tensors are looked up");
-      if (finding.kind == FindingKind::kLeak && is_host_blocks(device))
+      const bool is_named = group.evidence.in_tracing;
+      if (finding.kind == FindingKind::kLeak && is_host_blocks(device) && !is_named)
         finding.fix = "free these blocks, or limit what keeps them";
     } else {
       add_holder({group.evidence.holder, group.evidence.held_blocks},

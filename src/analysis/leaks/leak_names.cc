@@ -102,6 +102,10 @@ constexpr Rule kRules[] = {
     {[](const Evidence& e) { return e.grows_one_block && e.sizes_rise; },
      {"sizes_rise", "the program's inputs grow, and the memory of each pass grows with them",
       "if that is not intended, limit lengths and sizes", FindingKind::kSizesRise}},
+    {[](const Evidence& e) { return e.in_tracing; },
+     {"function_retraced", "TensorFlow traces a function again, and keeps the graph of each trace",
+      "pass tensors instead of Python numbers, and tensors of one shape, or set "
+      "reduce_retracing=True"}},
     {[](const Evidence& e) { return is_owned_by(e, "exception"); },
      {"exception_traceback", "stored exceptions keep their frames and the frames' tensors",
       "keep the text: traceback.format_exc(); or call traceback.clear_frames() and drop "

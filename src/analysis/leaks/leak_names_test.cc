@@ -23,6 +23,10 @@ TEST(LeakNames, OwnersThatAreABugByThemselves) {
   EXPECT_EQ(held_by({.owner = "module attribute"}), "tensors_on_model");
 }
 
+TEST(LeakNames, GraphsThatTensorFlowTracesAnewAreTheCauseWhoeverHoldsThem) {
+  EXPECT_EQ(name({.in_tracing = true}), "function_retraced");
+}
+
 TEST(LeakNames, WhereTheHolderIsKnownNobodyIsToldToLookForIt) {
   const TensorHolder holder{.owner = "variable", .through = {"list"}, .tensors = 9};
   const LeakEvidence held{.holder = &holder};
