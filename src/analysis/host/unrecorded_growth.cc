@@ -14,12 +14,12 @@ namespace gpumemprof {
 namespace {
 
 constexpr uint64_t kLeastUnrecorded = 256 * kMiB;
-constexpr double kLeastShare = 0.25;  // of what is there at the end
-constexpr size_t kMostLevels = 200;   // growth_of_floor() takes their square
+constexpr double kLeastGrownShare = 0.25;  // of what is there at the end
+constexpr size_t kMostWindows = 200;   // growth_of_floor() takes their square
 constexpr size_t kShareOfEnd = 10;    // one sample in so many may see the program give memory back
 
 /// At most in the bucket of that time.
-uint64_t held_by(const DeviceAnalysis& device, uint64_t time_ns) {
+uint64_t most_at(const DeviceAnalysis& device, uint64_t time_ns) {
   const Timeline& timeline = device.timeline;
   if (timeline.buckets().empty() || timeline.bucket_ns() == 0 || time_ns < timeline.start_ns())
     return 0;
@@ -30,14 +30,14 @@ uint64_t held_by(const DeviceAnalysis& device, uint64_t time_ns) {
 uint64_t recorded_at(uint64_t time_ns, const Analysis& analysis, const Tables& tables) {
   uint64_t sum = 0;
   for (const DeviceAnalysis& device : analysis.devices) {
-    if (is_host_memory(tables.devices[device.device])) sum += held_by(device, time_ns);
+    if (is_host_memory(tables.devices[device.device])) sum += most_at(device, time_ns);
   }
   return sum;
 }
 
-/// The least of each of at most kMostLevels groups.
+/// The least of each of at most kMostWindows groups.
 std::vector<double> least_of_groups(const std::vector<double>& levels) {
-  const size_t groups = std::min(levels.size(), kMostLevels);
+  const size_t groups = std::min(levels.size(), kMostWindows);
   std::vector<double> out;
   for (size_t i = 0; i < groups; ++i) {
     const auto at = [&](size_t group) {
@@ -73,7 +73,7 @@ std::optional<Finding> unrecorded_growth(const HostRun& run, const Analysis& ana
   const auto growth = growth_of_floor(least_of_groups(unrecorded));
   if (!growth || seconds < kLeastSecondsFromOutside) return std::nullopt;
   if (growth->bytes < static_cast<double>(kLeastUnrecorded) ||
-      growth->bytes < kLeastShare * unrecorded.back())
+      growth->bytes < kLeastGrownShare * unrecorded.back())
     return std::nullopt;
   const auto bytes = static_cast<uint64_t>(growth->bytes);
   return Finding{
