@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint64_t kLeastUnrecorded = 256 * kMiB;
 constexpr double kLeastGrownShare = 0.25;  // of what is there at the end
-constexpr size_t kMostWindows = 200;   // growth_of_floor() takes their square
+constexpr size_t kMostGroups = 200;   // growth_of_floor() takes their square
 constexpr size_t kShareOfEnd = 10;    // one sample in so many may see the program give memory back
 
 /// At most in the bucket of that time.
@@ -35,9 +35,9 @@ uint64_t recorded_at(uint64_t time_ns, const Analysis& analysis, const Tables& t
   return sum;
 }
 
-/// The least of each of at most kMostWindows groups.
+/// The least of each of at most kMostGroups groups.
 std::vector<double> least_of_groups(const std::vector<double>& levels) {
-  const size_t groups = std::min(levels.size(), kMostWindows);
+  const size_t groups = std::min(levels.size(), kMostGroups);
   std::vector<double> out;
   for (size_t i = 0; i < groups; ++i) {
     const auto at = [&](size_t group) {

@@ -479,7 +479,7 @@ class Patterns {
 };
 
 /// How bad a device's score is: that of the worst is the run's.
-double rank_of(const Score& score) {
+double rank_of_score(const Score& score) {
   if (score.value) return *score.value;
   return score.hides_growth ? kLeakScore : HUGE_VAL;
 }
@@ -497,7 +497,7 @@ void add_patterns(const Tables& tables, std::optional<uint64_t> capacity_bytes,
     }
     if (is_part) return;
     if (device.figures.peak_bytes == 0) return;
-    if (analysis->score.parts.empty() || rank_of(device.score) < rank_of(analysis->score))
+    if (analysis->score.parts.empty() || rank_of_score(device.score) < rank_of_score(analysis->score))
       analysis->score = device.score;
   };
   for (DeviceAnalysis& sum : analysis->sums) look(sum, false);
