@@ -16,7 +16,8 @@ namespace {
 constexpr uint64_t kLeastUnrecorded = 256 * kMiB;
 constexpr double kLeastGrownShare = 0.25;  // of what is there at the end
 constexpr size_t kMostGroups = 200;   // growth_of_floor() takes their square
-constexpr size_t kShareOfEnd = 10;    // one sample in so many may see the program give memory back
+constexpr size_t kShareOfStart = 3;   // one sample in so many: libraries are loaded, data is read
+constexpr size_t kShareOfEnd = 10;    // one in so many may see the program give memory back
 
 /// At most in the bucket of that time.
 uint64_t most_at(const DeviceAnalysis& device, uint64_t time_ns) {
@@ -64,6 +65,9 @@ std::optional<Finding> unrecorded_growth(const HostRun& run, const Analysis& ana
     unrecorded.push_back(static_cast<double>(*level.anonymous - std::min(known, *level.anonymous)));
     times_ns.push_back(level.time_ns);
   }
+  const auto start = static_cast<ptrdiff_t>(unrecorded.size() / kShareOfStart);
+  unrecorded.erase(unrecorded.begin(), unrecorded.begin() + start);
+  times_ns.erase(times_ns.begin(), times_ns.begin() + start);
   if (unrecorded.empty()) return std::nullopt;
   const auto tail = unrecorded.end() - static_cast<ptrdiff_t>(unrecorded.size() / kShareOfEnd + 1);
   const auto end = std::max_element(tail, unrecorded.end()) + 1;
