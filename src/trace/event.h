@@ -101,7 +101,7 @@ struct Mark {
   /// entered it. Above: the collective, the same on all ranks.
   static constexpr uint64_t kCollectiveBegins = 2, kCollectiveEnds = 3;
   bool is_of_process() const { return kind == MarkKind::kRole && address == 0; }
-  bool is_program_end() const { return is_of_process() && value == kProgramEnds; }
+  bool is_program_end() const { return is_of_process() && value == gpumemprof::kProgramEnds; }
   bool is_of_collective() const {
     return is_of_process() &&
            ((value & 15) == kCollectiveBegins || (value & 15) == kCollectiveEnds);
