@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/advice/tensorflow_advice.h"
-#include "analysis/pass/op_names.h"
+#include "analysis/pass/layer_work.h"
 #include "report/describe/explanation.h"
 #include "report/describe/facts.h"
 #include "report/describe/refusal_words.h"
@@ -45,12 +45,18 @@ Json mode_json(ExecutionMode mode) {
   return mode == ExecutionMode::kUnknown ? Json(nullptr) : Json(mode_name(mode));
 }
 
+Json part_json(std::string_view part) {
+  return part == phase_name(Phase::kUnknown) ? Json(nullptr) : Json(part);
+}
+
 /// For frameworks that name the operation of an allocation.
-void add_work(Json* item, const Work& work) {
+void add_work(Json* item, const StackWork& of_stack) {
+  const Work& work = of_stack.work;
+  (*item)["part"] = part_json(of_stack.where.part);
   (*item)["operation"] = text_or_null(work.operation);
   (*item)["phase"] = phase_json(work.phase);
   (*item)["mode"] = mode_json(work.mode);
-  (*item)["module"] = text_or_null(work.layer);
+  (*item)["module"] = text_or_null(of_stack.where.layer);
   (*item)["function"] = text_or_null(work.function);
   (*item)["xla_cluster"] = text_or_null(work.xla_cluster);
   (*item)["variable"] = text_or_null(work.variable);
@@ -62,6 +68,7 @@ Json work_json(const std::vector<Holder>& holders, const Tables& tables) {
     out.push_back({{"bytes", group.bytes},
                    {"count", group.count},
                    {"phase", phase_json(group.phase)},
+                   {"part", part_json(group.part)},
                    {"mode", mode_json(group.mode)},
                    {"module", text_or_null(group.layer)},
                    {"function", text_or_null(group.function)},
@@ -79,7 +86,7 @@ Json holders_json(const std::vector<Holder>& holders, const Tables& tables, bool
     const uint32_t node = headline_node(tables, holder.stack);
     item["line"] = node == 0 ? Json(nullptr) : Json(frame_text(tables, node));
     item["stack"] = stack_json(tables, holder.stack);
-    if (has_work) add_work(&item, works.of(holder.stack));
+    if (has_work) add_work(&item, stack_work_of(tables, holder.stack, &works));
     if (categories) categories->add_json(holder.stack, tables, &item);
     out.push_back(std::move(item));
   }

@@ -41,8 +41,8 @@ TEST(TensorflowWork, TheTextSaysWhatEachPhaseAndLayerHeld) {
   EXPECT_THAT(text, HasSubstr("What was live at the peak, by phase and layer of TensorFlow\n"
                               "      800 B  80.0 %  forward    graph  net/dense_1  1 "
                               "block\n"
-                              "      200 B  20.0 %  optimizer  graph  (no layer in the "
-                              "operation's name)  1 block\n"));
+                              "      200 B  20.0 %  optimizer  graph  (not in a layer)  1 "
+                              "block\n"));
 }
 
 TEST(TensorflowWork, TheJsonHasTheSameNumbersAndTheNames) {
@@ -57,11 +57,13 @@ TEST(TensorflowWork, TheJsonHasTheSameNumbersAndTheNames) {
   ASSERT_EQ(work.size(), 2u);
   EXPECT_EQ(work[0]["bytes"], 800);
   EXPECT_EQ(work[0]["phase"], "forward");
+  EXPECT_EQ(work[0]["part"], "forward");
   EXPECT_EQ(work[0]["module"], "net/dense_1");
   EXPECT_EQ(work[1]["phase"], "optimizer");
   EXPECT_TRUE(work[1]["module"].is_null());
   EXPECT_EQ(device["holders_at_peak"][1]["operation"], "adam/Sub_3");
   EXPECT_EQ(device["holders_at_peak"][1]["mode"], "graph");
+  EXPECT_EQ(device["holders_at_peak"][0]["module"], "net/dense_1");
 }
 
 }  // namespace

@@ -1,5 +1,9 @@
 #include "analysis/pass/layer_work.h"
 
+#include <algorithm>
+#include <map>
+#include <tuple>
+
 #include "analysis/categories/torch_frames.h"
 #include "trace/label_frames.h"
 
@@ -33,14 +37,8 @@ bool is_parameter(const Work& work) {
          work.variable.starts_with(work.layer) && work.variable[work.layer.size()] == '/';
 }
 
-}  // namespace
-
-LayerWork layer_work_of(const Tables& tables, uint32_t stack) {
-  WorkReader reader(tables);
-  return layer_work_of(tables, stack, &reader);
-}
-
-LayerWork layer_work_of(const Tables& tables, uint32_t stack, WorkReader* reader) {
+/// `work` is what the reader says of the stack.
+LayerWork where_of(const Tables& tables, uint32_t stack, const Work& work, WorkReader* reader) {
   if (tables.strings.get(frame_of(tables, stack).file) == kInternalFile) {
     return {.layer = {}, .part = "framework's own"};
   }
@@ -60,7 +58,6 @@ LayerWork layer_work_of(const Tables& tables, uint32_t stack, WorkReader* reader
     if (file == kBackwardFile && out.part.empty()) out.part = "gradient";
     if (out.part.empty()) out.part = part_of_frame(file, function);
   }
-  const Work work = reader->of(stack);
   if (out.layer.empty()) out.layer = work.layer;
   if (is_parameter(work)) return {.layer = work.layer, .part = "parameters"};
   if (work.operation == "VarHandleOp") return {.layer = out.layer, .part = "variable handles"};
@@ -68,6 +65,47 @@ LayerWork layer_work_of(const Tables& tables, uint32_t stack, WorkReader* reader
   // frames around it.
   if (out.part != "parameters" && work.phase != Phase::kUnknown) out.part = phase_name(work.phase);
   if (out.part.empty()) out.part = phase_name(is_module ? Phase::kForward : Phase::kUnknown);
+  return out;
+}
+
+}  // namespace
+
+LayerWork layer_work_of(const Tables& tables, uint32_t stack) {
+  WorkReader reader(tables);
+  return layer_work_of(tables, stack, &reader);
+}
+
+LayerWork layer_work_of(const Tables& tables, uint32_t stack, WorkReader* reader) {
+  return where_of(tables, stack, reader->of(stack), reader);
+}
+
+StackWork stack_work_of(const Tables& tables, uint32_t stack, WorkReader* reader) {
+  StackWork out{.work = reader->of(stack), .where = {}};
+  out.where = where_of(tables, stack, out.work, reader);
+  const bool is_state = out.where.part == phase_name(Phase::kOptimizer);
+  if (is_state && !out.work.layer.empty()) out.where.layer = out.work.layer;
+  return out;
+}
+
+std::vector<WorkHolder> group_by_work(const std::vector<Holder>& holders, const Tables& tables) {
+  using Key = std::tuple<Phase, std::string_view, ExecutionMode, std::string_view,
+                         std::string_view, bool>;
+  std::map<Key, WorkHolder> groups;
+  WorkReader reader(tables);
+  for (const Holder& holder : holders) {
+    const auto [work, where] = stack_work_of(tables, holder.stack, &reader);
+    const std::string_view function = work.function.empty() ? work.xla_cluster : work.function;
+    const bool is_xla = !work.xla_cluster.empty();
+    WorkHolder& group =
+        groups[{work.phase, where.part, work.mode, where.layer, function, is_xla}];
+    group.phase = work.phase, group.part = where.part, group.mode = work.mode;
+    group.layer = where.layer, group.function = function, group.is_xla = is_xla;
+    group.bytes += holder.bytes, group.count += holder.count;
+  }
+  std::vector<WorkHolder> out;
+  for (auto& [key, group] : groups) out.push_back(std::move(group));
+  std::stable_sort(out.begin(), out.end(),
+                   [](const WorkHolder& a, const WorkHolder& b) { return a.bytes > b.bytes; });
   return out;
 }
 

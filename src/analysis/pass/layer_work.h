@@ -2,10 +2,13 @@
 // which runs of one model under different frameworks are compared.
 #pragma once
 
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "analysis/pass/op_names.h"
 #include "trace/label_frames.h"
+#include "trace/live_state.h"
 #include "trace/tables.h"
 
 namespace gpumemprof {
@@ -24,5 +27,27 @@ struct LayerWork {
 LayerWork layer_work_of(const Tables& tables, uint32_t stack);
 /// The same of many stacks; `reader` is one of `tables`.
 LayerWork layer_work_of(const Tables& tables, uint32_t stack, WorkReader* reader);
+
+/// What a report on TensorFlow alone says: as layer_work_of(), but an optimizer's state is of the
+/// layer whose variable it belongs to, where that is known.
+struct StackWork {
+  Work work;
+  LayerWork where;
+};
+StackWork stack_work_of(const Tables& tables, uint32_t stack, WorkReader* reader);
+
+/// Bytes of one layer for one part of its work.
+struct WorkHolder {
+  Phase phase;
+  std::string part;  ///< as LayerWork's
+  ExecutionMode mode;
+  std::string layer;     ///< empty where none is known
+  std::string function;  ///< or the XLA cluster; empty where the name is not of a call
+  bool is_xla;           ///< XLA compiled it
+  uint64_t bytes;
+  uint64_t count;
+};
+/// Adds up `holders`, largest first. The sums are those of `holders`: nothing is left out.
+std::vector<WorkHolder> group_by_work(const std::vector<Holder>& holders, const Tables& tables);
 
 }  // namespace gpumemprof

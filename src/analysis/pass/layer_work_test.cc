@@ -104,6 +104,58 @@ TEST(LayerWork, AnOptimizersOperationThatWritesAParameterMakesTheParameterAndEls
             "adam|optimizer");
 }
 
+/// "part|mode|layer bytes/count", largest first.
+std::vector<std::string> grouped(const std::vector<Holder>& holders, const Tables& tables) {
+  std::vector<std::string> out;
+  for (const WorkHolder& group : group_by_work(holders, tables)) {
+    out.push_back(group.part + '|' + mode_name(group.mode) + '|' + group.layer + ' ' +
+                  std::to_string(group.bytes) + '/' + std::to_string(group.count));
+  }
+  return out;
+}
+
+TEST(GroupByWork, SumsOfTheGroupsAreThoseOfTheHolders) {
+  Tables tables;
+  const auto operation = [&](const char* name) { return push(&tables, {{"<tensorflow>", name}}); };
+  const std::vector<Holder> holders = {{operation("s/d/Relu"), 500, 5},
+                                       {operation("s/d/MatMul"), 300, 1},
+                                       {operation("adam/Sub"), 900, 2},
+                                       {0, 7, 1}};
+  EXPECT_EQ(grouped(holders, tables),
+            (std::vector<std::string>{"optimizer|graph| 900/2", "forward|graph|s/d 800/6",
+                                      "unknown|unknown| 7/1"}));
+}
+
+TEST(GroupByWork, ALayerInTheFramesIsNamedWhereTheOperationsNameHasNone) {
+  Tables tables;
+  const uint32_t called = push(&tables, {{"keep.py", "<module>"},
+                                         {kKerasLayerFile, "Layer.__call__"},
+                                         {"<layer>", "sequential/dense"},
+                                         {"<tensorflow>", "BiasAdd"}});
+  const uint32_t weight = push(&tables, {{"keep.py", "<module>"},
+                                         {kKerasLayerFile, "Layer.add_weight"},
+                                         {"<layer>", "sequential/dense"},
+                                         {"<tensorflow>", "AddV2"}});
+  EXPECT_EQ(grouped({{called, 50, 2}, {weight, 4, 1}}, tables),
+            (std::vector<std::string>{"forward|eager|sequential/dense 50/2",
+                                      "parameters|eager|sequential/dense 4/1"}));
+}
+
+TEST(GroupByWork, AnOptimizersStateIsOfTheLayerWhoseVariableItBelongsToElseOfTheOptimizer) {
+  Tables tables;
+  const uint32_t state = push(&tables, {{"<layer>", "adam"},
+                                        {"<tensorflow layer>", "sequential/dense"},
+                                        {"<tensorflow variable>", "adam/sequential_dense_momentum"},
+                                        {"<tensorflow>", "call/adam/AssignAddVariableOp"}});
+  const uint32_t scratch = push(&tables, {{"fit.py", "<module>"},
+                                          {"<tensorflow>", "operation made by"},
+                                          {"<layer>", "adam"},
+                                          {"<tensorflow>", "StatefulPartitionedCall/adam/Sqrt"}});
+  EXPECT_EQ(grouped({{state, 9, 1}, {scratch, 11, 3}}, tables),
+            (std::vector<std::string>{"optimizer|graph|adam 11/3",
+                                      "optimizer|graph|sequential/dense 9/1"}));
+}
+
 TEST(LayerWork, AStackThatIsUnknownIsInNoLayer) { EXPECT_EQ(work({}), "|unknown"); }
 
 /// One run: blocks of given stacks, never freed.

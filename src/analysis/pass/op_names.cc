@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
-#include <tuple>
 
 #include "recording/operation_lines.h"
 #include "trace/label_frames.h"
@@ -277,26 +275,6 @@ Work WorkReader::of(uint32_t stack) {
                                    : ExecutionMode::kUnknown;
   }
   return work;
-}
-
-std::vector<WorkHolder> group_by_work(const std::vector<Holder>& holders, const Tables& tables) {
-  using Key = std::tuple<Phase, ExecutionMode, std::string_view, std::string_view, bool>;
-  std::map<Key, WorkHolder> groups;
-  WorkReader reader(tables);
-  for (const Holder& holder : holders) {
-    const Work work = reader.of(holder.stack);
-    const std::string_view function = work.function.empty() ? work.xla_cluster : work.function;
-    const bool is_xla = !work.xla_cluster.empty();
-    WorkHolder& group = groups[{work.phase, work.mode, work.layer, function, is_xla}];
-    group.phase = work.phase, group.mode = work.mode, group.is_xla = is_xla;
-    group.layer = work.layer, group.function = function;
-    group.bytes += holder.bytes, group.count += holder.count;
-  }
-  std::vector<WorkHolder> out;
-  for (auto& [key, group] : groups) out.push_back(std::move(group));
-  std::stable_sort(out.begin(), out.end(),
-                   [](const WorkHolder& a, const WorkHolder& b) { return a.bytes > b.bytes; });
-  return out;
 }
 
 }  // namespace gpumemprof

@@ -8,7 +8,6 @@
 #include <string_view>
 #include <vector>
 
-#include "trace/live_state.h"
 #include "trace/tables.h"
 
 namespace gpumemprof {
@@ -70,18 +69,5 @@ class WorkReader {
   Known may_have_python_ = kNotAsked;
   uint64_t steps_ = 0;
 };
-
-/// Bytes of one layer in one phase.
-struct WorkHolder {
-  Phase phase;
-  ExecutionMode mode;
-  std::string layer;     ///< empty where the name has none
-  std::string function;  ///< or the XLA cluster; empty where the name is not of a call
-  bool is_xla;           ///< XLA compiled it
-  uint64_t bytes;
-  uint64_t count;
-};
-/// Adds up `holders`, largest first. The sums are those of `holders`: nothing is left out.
-std::vector<WorkHolder> group_by_work(const std::vector<Holder>& holders, const Tables& tables);
 
 }  // namespace gpumemprof

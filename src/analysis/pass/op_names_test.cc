@@ -165,22 +165,6 @@ TEST(Work, AVariableTellsTheLayerAndAClusterItsFunction) {
   EXPECT_EQ(jitted.function, "scaled");
 }
 
-TEST(Work, SumsOfTheGroupsAreThoseOfTheHolders) {
-  Tables tables;
-  const std::vector<Holder> holders = {{stack_of(&tables, "s/d/Relu", {}), 500, 5},
-                                       {stack_of(&tables, "s/d/MatMul", {}), 300, 1},
-                                       {stack_of(&tables, "adam/Sub", {}), 900, 2},
-                                       {0, 7, 1}};
-  const std::vector<WorkHolder> groups = group_by_work(holders, tables);
-  ASSERT_EQ(groups.size(), 3u);
-  EXPECT_EQ(groups[0].phase, Phase::kOptimizer);
-  EXPECT_EQ(groups[0].bytes, 900u);
-  EXPECT_EQ(groups[1].layer, "s/d");
-  EXPECT_EQ(groups[1].bytes, 800u);
-  EXPECT_EQ(groups[1].count, 6u);
-  EXPECT_EQ(groups[2].bytes, 7u);
-}
-
 TEST(WorkReader, ManyStacksOfManyProcessesLookAtEachNameOnce) {
   constexpr uint32_t kStacks = 1000, kProcesses = 4096;
   Tables tables;

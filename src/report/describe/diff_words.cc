@@ -5,6 +5,7 @@
 #include "analysis/compare/pick_device.h"
 #include "base/size.h"
 #include "report/describe/facts.h"
+#include "report/describe/work_rows.h"
 #include "report/diff_report.h"
 #include "report/user_code.h"
 #include "report/words.h"
@@ -247,7 +248,7 @@ std::string row_text(const Diff& diff, const DiffRow& row, std::string_view fold
 std::string layer_text(const Diff& diff, const DiffRow& row) {
   const Diff::LayerPart& of = diff.layers[row.node];
   const std::string part = of.part == "unknown" ? "" : fmt::format(", {}", of.part);
-  return (of.layer.empty() ? "(not in a layer)" : printable(of.layer)) + part;
+  return (of.layer.empty() ? kNotInALayer : printable(of.layer)) + part;
 }
 
 std::string group_text(const Diff& diff, const DiffRow& row) {

@@ -7,10 +7,10 @@
 
 #include "analysis/categories/category_sums.h"
 #include "analysis/finding.h"
-#include "analysis/pass/op_names.h"
 #include "analysis/replay/snapshot_device.h"
 #include "base/size.h"
 #include "report/describe/facts.h"
+#include "report/describe/work_rows.h"
 #include "report/user_code.h"
 #include "report/words.h"
 
@@ -176,16 +176,16 @@ class Paragraph {
     std::string text;
     size_t named = 0;
     if (!is_tensorflow(device_at(tables_, device_.device))) return text;
-    const std::vector<WorkHolder> groups = group_by_work(device_.holders_at_peak, tables_);
+    const std::vector<WorkRow> rows =
+        work_rows(device_.holders_at_peak, tables_, WorkRows::kByPart);
     uint64_t of_layers = 0;
-    for (const WorkHolder& group : groups) of_layers += group.layer.empty() ? 0 : group.bytes;
+    for (const WorkRow& row : rows) of_layers += row.has_layer ? row.bytes : 0;
     if (of_layers < peak_ / 100) return text;  // they do not say what the peak is made of
-    for (const WorkHolder& group : groups) {
-      if (group.layer.empty()) continue;
-      const uint64_t bytes = figure(fmt::format("layer_{}_bytes", ++named), group.bytes);
+    for (const WorkRow& row : rows) {
+      if (!row.has_layer) continue;
+      const uint64_t bytes = figure(fmt::format("layer_{}_bytes", ++named), row.bytes);
       text += fmt::format("{}{} {} {}", named == 1 ? "" : named == kMostNamed ? " and " : ", ",
-                          format_percent(bytes, peak_), phase_name(group.phase),
-                          printable(group.layer));
+                          format_percent(bytes, peak_), row.part, printable(row.where));
       if (named == kMostNamed) break;
     }
     return text;

@@ -3,12 +3,12 @@
 
 #include <algorithm>
 
-#include "analysis/pass/op_names.h"
 #include "base/duration.h"
 #include "base/size.h"
 #include "report/describe/evidence.h"
 #include "report/describe/facts.h"
 #include "report/describe/sections.h"
+#include "report/describe/work_rows.h"
 #include "report/words.h"
 
 namespace gpumemprof {
@@ -73,12 +73,6 @@ Table lines_table(const Subject& subject, const DeviceAnalysis& device, size_t m
   return table;
 }
 
-std::string layer_words(const WorkHolder& group) {
-  if (!group.layer.empty()) return group.layer;
-  if (group.function.empty()) return "(no layer in the operation's name)";
-  return (group.is_xla ? "XLA cluster " : "call of ") + group.function;
-}
-
 }  // namespace
 
 Stack stack_of(const Tables& tables, uint32_t stack, std::string_view folder) {
@@ -118,13 +112,12 @@ Section lines_section(const Subject& subject, const DeviceAnalysis& device) {
 Table layers_table(const Subject& subject, const DeviceAnalysis& device, size_t most) {
   Table table = share_table("layer");
   if (!is_tensorflow(device_at(subject.tables, device.device))) return table;
-  const std::vector<WorkHolder> groups = group_by_work(device.holders_at_peak, subject.tables);
-  const auto has_layer = [](const WorkHolder& group) { return !group.layer.empty(); };
-  if (std::ranges::none_of(groups, has_layer)) return table;
-  add_rows(groups, most, &table, [&](const WorkHolder& group) {
-    return share_row(group.bytes, device.figures.peak_bytes,
-                     {.text = fmt::format("{} {}", phase_name(group.phase), layer_words(group)),
-                      .note = format_plural(group.count, "block")});
+  const std::vector<WorkRow> rows =
+      work_rows(device.holders_at_peak, subject.tables, WorkRows::kByPart);
+  if (std::ranges::none_of(rows, &WorkRow::has_layer)) return table;
+  add_rows(rows, most, &table, [&](const WorkRow& row) {
+    return share_row(row.bytes, device.figures.peak_bytes,
+                     {.text = row.text(), .note = format_plural(row.count, "block")});
   });
   table.left_out = 0;
   return table;
@@ -138,13 +131,14 @@ Section layers_section(const Subject& subject, const DeviceAnalysis& device) {
       .columns = {{.is_number = true, .width = 9}, {.is_number = true, .width = 6}, {}, {}, {}},
       .noun = "layer"};
   add_rows(
-      group_by_work(device.holders_at_peak, subject.tables), subject.options.rows, &table,
-      [&](const WorkHolder& group) {
-        return Row{{{format_bytes(group.bytes)},
-                    {format_percent(group.bytes, device.figures.peak_bytes)},
-                    {phase_name(group.phase)},
-                    {mode_name(group.mode)},
-                    {.text = layer_words(group), .note = format_plural(group.count, "block")}}};
+      work_rows(device.holders_at_peak, subject.tables, WorkRows::kByPartAndMode),
+      subject.options.rows, &table, [&](const WorkRow& row) {
+        return Row{{{format_bytes(row.bytes)},
+                    {format_percent(row.bytes, device.figures.peak_bytes)},
+                    {row.part},
+                    {row.mode},
+                    {.text = row.where.empty() ? kNotInALayer : row.where,
+                     .note = format_plural(row.count, "block")}}};
       });
   out.add(std::move(table));
   return out;
