@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "report/describe/explanation.h"
 #include "report/json_report.h"
 #include "report/text_report.h"
 #include "trace/memory_source.h"
@@ -43,6 +44,47 @@ TEST(TensorflowWork, TheTextSaysWhatEachPhaseAndLayerHeld) {
                               "block\n"
                               "      200 B  20.0 %  optimizer  graph  (not in a layer)  1 "
                               "block\n"));
+}
+
+/// Blocks of operations with these names, on one pool.
+MemorySource pool_source(const std::vector<std::pair<std::string, uint64_t>>& blocks) {
+  EventBatch events;
+  for (uint64_t i = 0; i < blocks.size(); ++i) {
+    append(&events, {100 + i, Action::kAlloc, 0x10000 * (i + 1), blocks[i].second,
+                     static_cast<uint32_t>(i + 1), 0, 0});
+  }
+  MemorySource source(std::move(events));
+  Tables& tables = source.mutable_tables();
+  for (const auto& [name, unused] : blocks) {
+    tables.stacks.push(0, tables.stacks.intern_frame({tables.strings.intern(kOperationFile),
+                                                      tables.strings.intern(name), 0}));
+  }
+  tables.processes = {{.pid = 11, .command = "python", .stacks = "python"}};
+  tables.devices = {{.type = kTensorflowGpu, .index = 0, .layer = Layer::kAllocator}};
+  tables.devices[0].name = "GPU_0_bfc";
+  tables.threads = {{.process = 0, .tid = 11, .name = "tf"}};
+  return source;
+}
+
+std::string plain_words(const std::vector<std::pair<std::string, uint64_t>>& blocks) {
+  MemorySource source = pool_source(blocks);
+  const Analysis analysis = *analyze_source(source, {});
+  return explain_peak(analysis, source.tables(), analysis.devices[0], "").text;
+}
+
+TEST(TensorflowWork, PlainWordsNameTheLargestWhetherOrNotTheyAreInALayer) {
+  EXPECT_THAT(plain_words({{"Mul", 634}, {"adam/Sub", 271}, {"net/d/Relu", 95}}),
+              HasSubstr(": 63.4 % of unknown type, 27.1 % optimizer and 9.5 % forward net/d. "));
+}
+
+TEST(TensorflowWork, PlainWordsLeaveOutWhatIsLessThanATwentiethUnlessItIsTheFirst) {
+  EXPECT_THAT(plain_words({{"adam/Sub", 951}, {"net/d/Relu", 49}}),
+              HasSubstr(": 95.1 % optimizer. "));
+  EXPECT_THAT(plain_words({{"Mul", 999}, {"net/d/Relu", 1}}),
+              HasSubstr("; their types are unknown, because "));
+  std::vector<std::pair<std::string, uint64_t>> many;
+  for (int i = 0; i < 25; ++i) many.emplace_back("net/d" + std::to_string(i) + "/Relu", 40);
+  EXPECT_THAT(plain_words(many), HasSubstr(": 4.0 % forward net/d0. "));
 }
 
 TEST(TensorflowWork, TheJsonHasTheSameNumbersAndTheNames) {

@@ -7,6 +7,7 @@
 
 #include "analysis/categories/category_sums.h"
 #include "analysis/finding.h"
+#include "analysis/pass/op_names.h"
 #include "analysis/replay/snapshot_device.h"
 #include "base/size.h"
 #include "report/describe/facts.h"
@@ -20,6 +21,7 @@ namespace {
 constexpr const char* kNextIsAdvice = "Next: gpumemprof advise looks for changes that lower it.";
 constexpr size_t kMostNamed = 3;  // categories
 constexpr uint64_t kLeastShare = 10;  // of the peak: a tenth is worth a sentence
+constexpr uint64_t kLeastRowShare = 20;  // a twentieth is worth a word beside others
 
 const char* phase_words(WorkPhase phase) {
   switch (phase) {
@@ -47,6 +49,19 @@ std::string plural_of(const std::string& name) {
   if (name == "weight copy") return "copies of weights";
   if (name == "framework other") return "kept by modules for an unknown reason";
   return name == "unknown" ? "of unknown type" : name;
+}
+
+bool is_unknown_work(const WorkRow& row) {
+  return row.where.empty() && row.part == phase_name(Phase::kUnknown);
+}
+
+/// "optimizer sequential/dense", "gradient", "of unknown type".
+std::string words_of_work(const WorkRow& row) {
+  if (is_unknown_work(row)) return "of unknown type";
+  if (row.where.empty()) return row.part == "framework's own" ? "the framework's own" : row.part;
+  return row.part == phase_name(Phase::kUnknown)
+             ? printable(row.where)
+             : fmt::format("{} {}", row.part, printable(row.where));
 }
 
 /// Of these it is the program that decides how many it holds.
@@ -170,23 +185,22 @@ class Paragraph {
     return why.empty() ? "" : "; their types are unknown, because " + why;
   }
 
-  /// Of a framework that names the layer of an allocation: "33.0 % optimizer sequential/dense, …";
-  /// empty where none has a name.
+  /// Of TensorFlow: "33.0 % optimizer sequential/dense, 20.1 % gradient and 9.3 % of unknown type";
+  /// empty where nothing that is worth a word is known.
   std::string largest_layers() {
-    std::string text;
+    if (!is_tensorflow(device_at(tables_, device_.device))) return {};
+    std::vector<WorkRow> rows = work_rows(device_.holders_at_peak, tables_, WorkRows::kByPart);
+    const auto is_small = [&](const WorkRow& row) { return row.bytes < peak_ / kLeastRowShare; };
     size_t named = 0;
-    if (!is_tensorflow(device_at(tables_, device_.device))) return text;
-    const std::vector<WorkRow> rows =
-        work_rows(device_.holders_at_peak, tables_, WorkRows::kByPart);
-    uint64_t of_layers = 0;
-    for (const WorkRow& row : rows) of_layers += row.has_layer ? row.bytes : 0;
-    if (of_layers < peak_ / 100) return text;  // they do not say what the peak is made of
-    for (const WorkRow& row : rows) {
-      if (!row.has_layer) continue;
-      const uint64_t bytes = figure(fmt::format("layer_{}_bytes", ++named), row.bytes);
-      text += fmt::format("{}{} {} {}", named == 1 ? "" : named == kMostNamed ? " and " : ", ",
-                          format_percent(bytes, peak_), row.part, printable(row.where));
-      if (named == kMostNamed) break;
+    while (named < std::min(kMostNamed, rows.size()) && (named == 0 || !is_small(rows[named])))
+      ++named;
+    rows.resize(named);
+    if (std::ranges::all_of(rows, is_unknown_work)) return {};
+    std::string text;
+    for (size_t i = 0; i < named; ++i) {
+      const char* before = i == 0 ? "" : i + 1 == named ? " and " : ", ";
+      const uint64_t bytes = figure(fmt::format("layer_{}_bytes", i + 1), rows[i].bytes);
+      text += fmt::format("{}{} {}", before, format_percent(bytes, peak_), words_of_work(rows[i]));
     }
     return text;
   }
