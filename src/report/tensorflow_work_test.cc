@@ -87,6 +87,69 @@ TEST(TensorflowWork, PlainWordsLeaveOutWhatIsLessThanATwentiethUnlessItIsTheFirs
   EXPECT_THAT(plain_words(many), HasSubstr(": 4.0 % forward net/d0. "));
 }
 
+/// The text before "Nothing was lost.", without its first line.
+std::string summary_rows(const MemorySource& source, const Analysis& analysis) {
+  const std::string text = text_report(analysis, source.tables(), {});
+  const size_t start = text.find('\n') + 1;
+  return text.substr(start, text.find("Nothing was lost.") - start);
+}
+
+std::string summary_rows(const std::vector<std::pair<std::string, uint64_t>>& blocks) {
+  MemorySource source = pool_source(blocks);
+  const Analysis analysis = *analyze_source(source, {});
+  return summary_rows(source, analysis);
+}
+
+TEST(TensorflowWork, TheSummaryHasLayersWhereTheyHoldMoreThanHalfAndElseLines) {
+  EXPECT_EQ(summary_rows({{"net/d/Relu", 501}, {"gradient_tape/Mul", 300}, {"Mul", 199}}),
+            "      501 B  50.1 %  forward net/d  1 block\n"
+            "      300 B  30.0 %  gradient (not in a layer)  1 block\n"
+            "      199 B  19.9 %  unknown (not in a layer)  1 block\n");
+  EXPECT_EQ(summary_rows({{"net/d/Relu", 500}, {"gradient_tape/Mul", 300}, {"Mul", 200}}),
+            "      500 B  50.0 %  <tensorflow> net/d/Relu\n"
+            "      300 B  30.0 %  <tensorflow> gradient_tape/Mul\n"
+            "      200 B  20.0 %  <tensorflow> Mul\n");
+}
+
+TEST(TensorflowWork, RowsOfOnePartOfALayerAreOneRowWhateverTheirMode) {
+  MemorySource source = pool_source({{"net/d/Relu", 700}, {"Mul", 200}, {"Mul_1", 100}});
+  Tables& tables = source.mutable_tables();
+  // The second stack again, of a thread that runs Python.
+  const uint32_t line = tables.stacks.push(
+      0, tables.stacks.intern_frame({tables.strings.intern("a.py"), tables.strings.intern("f"), 3}));
+  const uint32_t eager = tables.stacks.push(
+      line, tables.stacks.intern_frame({tables.strings.intern(kOperationFile),
+                                        tables.strings.intern("Mul"), 0}));
+  Analysis analysis = *analyze_source(source, {});
+  for (Holder& holder : analysis.devices[0].holders_at_peak) {
+    if (holder.bytes == 200) holder.stack = eager;
+  }
+  EXPECT_EQ(summary_rows(source, analysis),
+            "      700 B  70.0 %  forward net/d  1 block\n"
+            "      300 B  30.0 %  unknown (not in a layer)  2 blocks\n");
+  EXPECT_THAT(text_report(analysis, source.tables(), {}),
+              HasSubstr("      700 B  70.0 %  forward  graph  net/d  1 block\n"
+                        "      200 B  20.0 %  unknown  eager  (not in a layer)  1 block\n"
+                        "      100 B  10.0 %  unknown  graph  (not in a layer)  1 block\n"));
+}
+
+TEST(TensorflowWork, TheLayersOfEagerOperationsDoNotTakeThePlaceOfTheirLines) {
+  MemorySource source = pool_source({{"Mul", 1000}});
+  Tables& tables = source.mutable_tables();
+  const auto frame = [&](std::string_view file, std::string_view function, uint32_t line) {
+    return tables.stacks.intern_frame(
+        {tables.strings.intern(file), tables.strings.intern(function), line});
+  };
+  uint32_t eager = tables.stacks.push(0, frame("keep.py", "f", 8));
+  eager = tables.stacks.push(eager, frame("<layer>", "net/d", 0));
+  eager = tables.stacks.push(eager, frame(kOperationFile, "BiasAdd", 0));
+  Analysis analysis = *analyze_source(source, {});
+  analysis.devices[0].holders_at_peak[0].stack = eager;
+  EXPECT_EQ(summary_rows(source, analysis), "     1000 B  100.0 %  keep.py:8 f\n");
+  EXPECT_THAT(text_report(analysis, source.tables(), {}),
+              HasSubstr("     1000 B  100.0 %  unknown  eager  net/d  1 block\n"));
+}
+
 TEST(TensorflowWork, TheJsonHasTheSameNumbersAndTheNames) {
   MemorySource source = sample();
   const Analysis analysis = *analyze_source(source, {});

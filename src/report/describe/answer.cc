@@ -197,7 +197,7 @@ Section peak_section(const Subject& subject, std::string_view nothing) {
   if (const std::string text = analysis.ranks ? median_sentence(subject, *analysis.ranks) : "";
       !text.empty())
     out.add(Sentence{text, Tone::kStrong});
-  // Of a line that calls model.fit() nobody learns anything.
+  // Of a line that calls model.fit() nobody learns anything where its layers are known.
   Table layers = layers_table(subject, *device, kAnswerLines);
   if (!layers.rows.empty()) {
     out.add(std::move(layers));

@@ -114,7 +114,10 @@ Table layers_table(const Subject& subject, const DeviceAnalysis& device, size_t 
   if (!is_tensorflow(device_at(subject.tables, device.device))) return table;
   const std::vector<WorkRow> rows =
       work_rows(device.holders_at_peak, subject.tables, WorkRows::kByPart);
-  if (std::ranges::none_of(rows, &WorkRow::has_layer)) return table;
+  // Eager operations have the line that called them, which says more than their layer.
+  uint64_t of_layers = 0;
+  for (const WorkRow& row : rows) of_layers += row.has_layer ? row.graph_bytes : 0;
+  if (of_layers <= device.figures.peak_bytes / 2) return table;
   add_rows(rows, most, &table, [&](const WorkRow& row) {
     return share_row(row.bytes, device.figures.peak_bytes,
                      {.text = row.text(), .note = format_plural(row.count, "block")});

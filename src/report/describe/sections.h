@@ -62,7 +62,8 @@ Section lines_section(const Subject& subject, const DeviceAnalysis& device);
 /// Of other devices and processes, the highest peak first.
 std::vector<Section> other_device_sections(const Subject& subject, const DeviceAnalysis* main);
 /// What TensorFlow's layers held at the peak, the first `most` rows of it in the columns of
-/// share_table(); no rows where no operation names a layer.
+/// share_table(); no rows unless graphs allocated more than half of the peak in known layers: else
+/// lines of code say more.
 Table layers_table(const Subject& subject, const DeviceAnalysis& device, size_t most);
 Section layers_section(const Subject& subject, const DeviceAnalysis& device);
 Section temporaries_section(const Subject& subject, const DeviceAnalysis& device);
