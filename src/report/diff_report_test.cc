@@ -98,6 +98,40 @@ TEST_F(DiffReport, ARunAgainstItselfIsTheSame) {
   EXPECT_THAT(text, HasSubstr("no difference"));
 }
 
+/// Two allocators of TensorFlow in one process, and one of another process.
+MemorySource two_allocators(uint64_t in_cpu, uint64_t in_mklcpu, uint64_t of_other) {
+  EventBatch events;
+  append(&events, {1000, Action::kAlloc, 0x10, in_cpu, 0, 0, 0});
+  append(&events, {2000, Action::kAlloc, 0x1000, in_mklcpu, 0, 0, 1});
+  append(&events, {3000, Action::kAlloc, 0x20, of_other, 0, 0, 2});
+  MemorySource source(std::move(events));
+  Tables& tables = source.mutable_tables();
+  tables.processes = {{.pid = 21, .command = "python t.py"}, {.pid = 22, .command = "python w.py"}};
+  tables.threads = {{.process = 0, .tid = 21}};
+  tables.devices.resize(3);
+  for (Device& device : tables.devices) device.type = kTensorflowCpu;
+  tables.devices[0].name = "cpu", tables.devices[1].name = "mklcpu";
+  tables.devices[2].name = "cpu", tables.devices[2].process = 1;
+  return source;
+}
+
+TEST(DiffOfSums, ThePartsOfTheSumThatIsComparedAreCompared) {
+  MemorySource a = two_allocators(10, 900, 5), b = two_allocators(30, 900, 5);
+  const Analysis a_analysis = analyze_all(a), b_analysis = analyze_all(b);
+  const auto diff = [&](const Analysis& of_b, const MemorySource& source_b) {
+    return diff_text(
+        diff_runs({&a_analysis, &a.tables(), main_device(a_analysis, a.tables())},
+                  {&of_b, &source_b.tables(), main_device(of_b, source_b.tables())}, headline_node),
+        {});
+  };
+  const std::string text = diff(b_analysis, b);
+  EXPECT_THAT(text, HasSubstr("910 B -> 930 B on tensorflow:cpu + mklcpu"));
+  EXPECT_THAT(text, Not(HasSubstr("Not compared")));
+  MemorySource c = two_allocators(30, 900, 7);
+  EXPECT_THAT(diff(analyze_all(c), c),
+              HasSubstr("Not compared: tensorflow:cpu of other processes, 5 B (A) and 7 B (B).\n"));
+}
+
 TEST_F(DiffReport, NothingAllocatedIsSaid) {
   MemorySource empty{EventBatch{}};
   const Analysis analysis = analyze_all(empty);

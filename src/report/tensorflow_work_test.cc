@@ -115,8 +115,8 @@ TEST(TensorflowWork, RowsOfOnePartOfALayerAreOneRowWhateverTheirMode) {
   MemorySource source = pool_source({{"net/d/Relu", 700}, {"Mul", 200}, {"Mul_1", 100}});
   Tables& tables = source.mutable_tables();
   // The second stack again, of a thread that runs Python.
-  const uint32_t line = tables.stacks.push(
-      0, tables.stacks.intern_frame({tables.strings.intern("a.py"), tables.strings.intern("f"), 3}));
+  const Frame python{tables.strings.intern("a.py"), tables.strings.intern("f"), 3};
+  const uint32_t line = tables.stacks.push(0, tables.stacks.intern_frame(python));
   const uint32_t eager = tables.stacks.push(
       line, tables.stacks.intern_frame({tables.strings.intern(kOperationFile),
                                         tables.strings.intern("Mul"), 0}));

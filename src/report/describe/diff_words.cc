@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
+#include <vector>
 
 #include "analysis/compare/pick_device.h"
 #include "base/size.h"
@@ -63,6 +65,23 @@ std::string until_text(const Diff& diff) {
   return fmt::format(", until {} failed", a && b ? "both" : a ? "A" : "B");
 }
 
+/// Of what is compared: the device, or the allocators that it is the sum of.
+std::vector<uint16_t> compared_devices(const DiffSide& side) {
+  if (side.device == nullptr) return {};
+  return side.device->parts.empty() ? std::vector{side.device->device} : side.device->parts;
+}
+
+bool is_compared(const DiffSide& side, uint16_t device) {
+  const std::vector<uint16_t> compared = compared_devices(side);
+  return std::ranges::find(compared, device) != compared.end();
+}
+
+bool is_compared_name(const DiffSide& side, const std::string& name) {
+  return std::ranges::any_of(compared_devices(side), [&](uint16_t device) {
+    return device_name(device_at(*side.tables, device)) == name;
+  });
+}
+
 struct PeaksOfMemory {
   uint64_t bytes = 0;
   size_t processes = 0;
@@ -78,10 +97,9 @@ std::map<std::string, PeaksOfMemory> other_memories(const DiffSide& side) {
   std::map<std::string, PeaksOfMemory> out;
   for (const DeviceAnalysis& device : side.analysis->devices) {
     const Device& memory = device_at(*side.tables, device.device);
-    const bool is_compared = side.device != nullptr && side.device->device == device.device;
-    if (is_compared || is_host_blocks(memory) || memory.layer == Layer::kDriver) continue;
+    if (is_compared(side, device.device) || is_host_blocks(memory) || memory.layer == Layer::kDriver) continue;
     const std::string name = device_name(memory);
-    const bool is_same = side.device && device_name(memory_of(side)) == name;
+    const bool is_same = is_compared_name(side, name);
     PeaksOfMemory& sum = out[is_same ? name + " of other processes" : name];
     sum.bytes += device.figures.peak_bytes, ++sum.processes;
   }
