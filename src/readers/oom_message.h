@@ -78,6 +78,8 @@ struct OomMessage {
   std::string shape;                      ///< of the tensor, "3072,1024"
   std::string type;                       ///< of its elements, "float"
   std::optional<uint64_t> rounded_bytes;  ///< what the pool looked for
+  /// The words of XLA's client for CPUs; older TensorFlow's XLA used them for GPUs as well.
+  bool is_xla_of_cpu = false;
   bool is_no_failure = false;     ///< whoever asked can do without it, and the message says so
   bool is_pool_left_out = false;  ///< its state may be one beyond kMostPlacedPools
   std::shared_ptr<const BfcPool> pool;  ///< what was printed of the pool behind the message

@@ -127,11 +127,15 @@ std::optional<OomMessage> parse_tensor(std::string_view text) {
 std::optional<OomMessage> parse_xla(std::string_view text) {
   OomMessage message{.framework = "xla", .backend = "XLA", .wording = OomWording::kXla};
   text.remove_prefix(kXlaKey.size());
+  message.is_xla_of_cpu = text.starts_with("allocating ");
   for (std::string_view words :
        {"while trying to allocate ", "allocating ", "trying to allocate "}) {
     if (text.starts_with(words)) message.requested = parse_printed_size(text.substr(words.size()));
   }
-  return message.requested ? std::optional(std::move(message)) : std::nullopt;
+  if (!message.requested) return std::nullopt;
+  const PrintedSize& size = *message.requested;
+  if (size.least_bytes == size.most_bytes) message.requested = exact_size(size.bytes);
+  return message;
 }
 
 std::optional<OomMessage> parse_tensorflow(std::string_view before, std::string_view text) {

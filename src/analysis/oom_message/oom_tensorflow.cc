@@ -4,6 +4,7 @@
 
 #include "analysis/oom_message/oom_pool.h"
 #include "analysis/oom_message/oom_verdict.h"
+#include "analysis/oom_message/wrong_size.h"
 #include "base/size.h"
 
 namespace gpumemprof {
@@ -30,6 +31,7 @@ class TensorflowExplainer {
 
   OomVerdict explain() {
     decide();
+    if (is_wrong_size(message_) && !message_.is_no_failure) add_advice(wrong_size_advice(message_));
     if (verdict_.cause != OomCause::kCannotTell) advise_by_cause();
     advise_always();
     return std::move(verdict_);
@@ -48,6 +50,8 @@ class TensorflowExplainer {
   void add_advice(std::string text, std::string command = {}) {
     verdict_.advice.push_back({std::move(text), std::move(command)});
   }
+  /// TensorFlow's plain allocator of the host has none.
+  bool has_pool() const { return message_.allocator != "cpu"; }
   bool is_whole() const {
     return message_.pool && message_.pool->is_complete && message_.pool->more_chunks == 0;
   }
@@ -84,11 +88,22 @@ class TensorflowExplainer {
           "of the text alone.");
     } else if (message_.framework == "xla") {
       because("XLA does not say what else the device held.");
-    } else {
+    } else if (has_pool()) {
       because(
           "The state of the pool, which TensorFlow prints when it runs out, is not in the text.");
     }
-    conclude(OomCause::kCannotTell, "The message does not say why memory ran out.");
+    const RefusedBy by = refused_by(message_);
+    if (by == RefusedBy::kHost) because(kHostSaysNoNumbers);
+    if (by == RefusedBy::kProbablyHost) {
+      because(
+          "The words are those of XLA on a CPU; older TensorFlow's XLA used them for GPUs as "
+          "well.");
+    }
+    conclude(OomCause::kCannotTell,
+             is_wrong_size(message_)         ? wrong_size_summary(message_)
+             : by == RefusedBy::kHost         ? kHostRefused
+             : by == RefusedBy::kProbablyHost ? kProbablyHostRefused
+                                              : "The message does not say why memory ran out.");
   }
 
   void tell_state() {
@@ -129,6 +144,7 @@ class TensorflowExplainer {
       because(
           "The pool was below its own limit, so the device refused: other processes hold the "
           "memory, or it is in pieces.");
+      if (refused_by(message_) == RefusedBy::kHost) because(kHostRefused);
       return conclude(OomCause::kWantOfMemory,
                       "Not enough memory: the device had no piece of that size.");
     }
@@ -201,7 +217,9 @@ class TensorflowExplainer {
   }
 
   void advise_always() {
-    if (!message_.pool && message_.framework == "tensorflow" && !message_.is_no_failure) {
+    // Whatever the pool holds, no state of it makes room for a wrong size.
+    if (!message_.pool && message_.framework == "tensorflow" && !message_.is_no_failure &&
+        has_pool() && !is_wrong_size(message_)) {
       add_advice(
           "Let TensorFlow print the state of the pool, and pass the whole log to this command.",
           "export TF_CPP_MIN_LOG_LEVEL=0");

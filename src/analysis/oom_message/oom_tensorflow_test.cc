@@ -221,6 +221,66 @@ TEST(TensorflowOom, XlaAndProse) {
   EXPECT_TRUE(scan_tensorflow("It ran out of memory trying to allocate buffers").messages.empty());
 }
 
+std::string refused_tensor(const std::string& shape, const std::string& allocator) {
+  return "OOM when allocating tensor with shape[" + shape +
+         "] and type float on /job:localhost/replica:0/task:0/device:CPU:0 by allocator " +
+         allocator + " [Op:Fill] name: ";
+}
+
+TEST(TensorflowOom, ATebibyteAtOnceIsAWrongSizeInTensorflowAndXla) {
+  const OomVerdict tensorflow =
+      explain_oom(only(scan_tensorflow(refused_tensor("1000000,10000000", "mklcpu"))), false);
+  EXPECT_EQ(tensorflow.summary,
+            "More than an ordinary host has, 36.4 TiB, was asked for at once: a shape or a size is "
+            "probably wrong.");
+  ASSERT_EQ(tensorflow.advice.size(), 2u) << "the state of the pool explains nothing";
+  EXPECT_EQ(tensorflow.advice[0].text, "Check the shapes and sizes that the request is made of.");
+  const OomMessage jax = only(scan_tensorflow(
+      "jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: Out of memory allocating 40000000000000 "
+      "bytes."));
+  EXPECT_EQ(jax.requested->text, "36.4 TiB");
+  EXPECT_EQ(jax.requested->bytes, 40'000'000'000'000u);
+  EXPECT_EQ(explain_oom(jax, false).summary, tensorflow.summary);
+  EXPECT_EQ(explain_oom(jax, false).advice[0].text, tensorflow.advice[0].text);
+  EXPECT_EQ(explain_oom(only(scan_tensorflow(refused_tensor("1048576,262144", "GPU_0_bfc"))), false)
+                .summary,
+            "More than an ordinary device has, 1.00 TiB, was asked for at once: a shape or a size "
+            "is probably wrong.");
+  EXPECT_EQ(explain_oom(only(scan_tensorflow(refused_tensor("1048575,262144", "GPU_0_bfc"))), false)
+                .summary,
+            "The message does not say why memory ran out.");
+}
+
+TEST(TensorflowOom, OfTheHostTooLittleOrALimitIsSaid) {
+  for (const char* allocator : {"mklcpu", "cpu"}) {
+    const OomVerdict verdict =
+        explain_oom(only(scan_tensorflow(refused_tensor("2048,2048", allocator))), false);
+    EXPECT_EQ(verdict.cause, OomCause::kCannotTell);
+    EXPECT_EQ(verdict.summary,
+              "The host refused memory: it has too little, or a limit (ulimit -v) was reached.");
+    EXPECT_EQ(verdict.reasons.back(),
+              "The message does not say how much is used, or which limit there is.");
+    EXPECT_EQ(verdict.advice.size(), std::string_view(allocator) == "cpu" ? 1u : 2u)
+        << "that allocator has no pool with a state to print";
+  }
+  const OomMessage jax = only(scan_tensorflow(
+      "ValueError: RESOURCE_EXHAUSTED: Out of memory allocating 16777216 bytes."));
+  EXPECT_EQ(jax.requested->text, "16.0 MiB");
+  const OomVerdict verdict = explain_oom(jax, false);
+  EXPECT_EQ(verdict.summary,
+            "Probably the host refused memory: it has too little, or a limit (ulimit -v) was "
+            "reached.");
+  EXPECT_EQ(verdict.reasons.back(),
+            "The words are those of XLA on a CPU; older TensorFlow's XLA used them for GPUs as "
+            "well.");
+  EXPECT_EQ(explain_oom(only(scan_tensorflow(
+                            "RESOURCE_EXHAUSTED: Out of memory while trying to allocate 16777216 "
+                            "bytes.")),
+                        false)
+                .summary,
+            "The message does not say why memory ran out.");
+}
+
 TEST(TensorflowOom, ALogOfNothingButBeginningsIsReadInLinearTime) {
   for (std::string_view part :
        {"Allocator (x) ran out of memory trying to allocate 1.0KiB requested by op y ",

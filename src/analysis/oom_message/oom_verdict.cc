@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "analysis/oom_message/wrong_size.h"
 #include "base/size.h"
 
 namespace gpumemprof {
@@ -130,31 +131,20 @@ class PytorchExplainer {
     }
     if (!free_) {
       because("The message does not say how much the driver had free.");
-      return conclude(OomCause::kCannotTell, "The message does not say why memory ran out.");
+      return conclude(OomCause::kCannotTell, is_wrong_size(message_)
+                                                 ? wrong_size_summary(message_)
+                                                 : "The message does not say why memory ran out.");
     }
     decide_by_room();
   }
 
-  /// No host that programs ordinarily run on has as much: a product of sizes, or a broadcast.
-  bool is_wrong_size() const {
-    constexpr uint64_t kMostOrdinary = 1ull << 40;
-    return is_of_host() && requested_ && requested_->least >= kMostOrdinary;
-  }
-
-  bool is_of_host() const {
-    return message_.wording == OomWording::kPyTorchCpu || message_.wording == OomWording::kNumpy;
-  }
+  bool is_of_host() const { return refused_by(message_) == RefusedBy::kHost; }
 
   void decide_without_numbers() {
     if (is_of_host()) {
-      because("The message does not say how much is used, or which limit there is.");
-      if (is_wrong_size())
-        return conclude(OomCause::kCannotTell,
-                        "More than an ordinary host has, " + message_.requested->text +
-                            ", was asked for at once: a shape or a size is probably wrong.");
-      return conclude(OomCause::kCannotTell,
-                      "The host refused memory: it has too little, or a limit (ulimit -v) was "
-                      "reached.");
+      because(kHostSaysNoNumbers);
+      return conclude(OomCause::kCannotTell, is_wrong_size(message_) ? wrong_size_summary(message_)
+                                                                     : std::string(kHostRefused));
     }
     because(
         "The message has no numbers: it comes from the driver or a library, not from PyTorch's "
@@ -305,6 +295,7 @@ void PytorchExplainer::advise_less() {
 void PytorchExplainer::advise() {
   const bool others_suffice = verdict_.others_bytes && verdict_.shortage_bytes &&
                               verdict_.others_bytes->least >= verdict_.shortage_bytes->most;
+  if (is_wrong_size(message_)) add_advice(wrong_size_advice(message_));
   switch (verdict_.cause) {
     case OomCause::kFragmentation:
       advise_against_fragmentation();
@@ -319,9 +310,6 @@ void PytorchExplainer::advise() {
       }
       break;
     case OomCause::kCannotTell:
-      if (is_wrong_size())
-        add_advice(std::string("Check the shapes and sizes that the request is made of") +
-                   (message_.asked_at.file.empty() ? "." : ", at the line that asked for it."));
       break;
   }
   add_advice(allocated_ ? "See which lines hold the " + message_.allocated->text +

@@ -144,6 +144,18 @@ TEST(OomVerdict, OfTheHostATebibyteAtOnceIsAWrongSize) {
   EXPECT_THAT(explain_oom(m, false).advice[0].text, HasSubstr("at the line that asked for it"));
 }
 
+TEST(OomVerdict, OfADeviceATebibyteAtOnceIsAWrongSizeToo) {
+  const OomVerdict unknown = explain_oom(message("2.00 TiB", "", "", "", ""), false);
+  EXPECT_EQ(unknown.summary,
+            "More than an ordinary device has, 2.00 TiB, was asked for at once: a shape or a size "
+            "is probably wrong.");
+  EXPECT_EQ(unknown.advice[0].text, "Check the shapes and sizes that the request is made of.");
+  const OomVerdict known =
+      explain_oom(message("2.00 TiB", "24.00 GiB", "1.00 GiB", "20.00 GiB", "1.00 GiB"), false);
+  EXPECT_EQ(known.cause, OomCause::kWantOfMemory) << "the device's own size says more";
+  EXPECT_EQ(known.advice[0].text, "Check the shapes and sizes that the request is made of.");
+}
+
 TEST(OomVerdict, WithoutNumbersNothingIsConcluded) {
   EXPECT_EQ(explain_oom({.wording = OomWording::kWithoutNumbers}, false).cause,
             OomCause::kCannotTell);
