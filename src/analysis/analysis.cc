@@ -61,6 +61,7 @@ DeviceAnalysis take_device(const LiveState& state, uint16_t index, Gathered* gat
   device.device = index;
   device.figures = figures;
   device.own_peak_event = gathered->own_peak_event;
+  device.unasked_at_peak_bytes = gathered->unasked.at_peak();
   device.holders_at_peak = state.holders_at_peak(index);
   device.holders_at_end = state.holders_now(index);
   device.holders_before_exit = with_last_frees(device.holders_at_end, last_frees);
@@ -259,6 +260,8 @@ Result<Analysis> analyze_source(EventSource& source, const AnalysisOptions& opti
   for (auto* devices : {&analysis.devices, &analysis.sums}) {
     for (DeviceAnalysis& device : *devices) {
       if (!knows_threads || !is_exact(analysis, device)) device.most_held_bytes.reset();
+      // A checkpoint does not have it of the blocks that it begins with.
+      if (analysis.oldest_dropped) device.unasked_at_peak_bytes = 0;
     }
   }
   return analysis;

@@ -107,6 +107,9 @@ struct DeviceAnalysis {
   DeviceFigures figures;
   /// Number of figures.peak_event among the events of this device alone.
   uint64_t own_peak_event = 0;
+  /// Of figures.peak_bytes, what TensorFlow's pools hold beyond what was asked for; 0 as well where
+  /// it is not known.
+  uint64_t unasked_at_peak_bytes = 0;
   /// The most that can have been held at one moment: figures.peak_bytes or more (held_bound.h).
   /// Absent where it is not known.
   std::optional<uint64_t> most_held_bytes;

@@ -4,6 +4,7 @@
 
 #include <absl/container/flat_hash_map.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <span>
@@ -14,6 +15,7 @@
 #include "analysis/driver/driver_memories.h"
 #include "analysis/leaks/leak_findings.h"
 #include "analysis/pass/held_bound.h"
+#include "analysis/pass/unasked_bytes.h"
 #include "analysis/ranks/job_pass.h"
 #include "trace/last_frees.h"
 #include "trace/live_state_apply.h"
@@ -38,6 +40,7 @@ struct Gathered {
   uint64_t own_peak_event = 0;
   uint64_t last_alloc_event = 0;
   std::vector<Refusal> refusals;
+  UnaskedBytes unasked;  // of TensorFlow's pools
   StepSums steps;
   absl::flat_hash_map<uint64_t, OfStep> live_in_steps;  // by address
 };
@@ -64,6 +67,7 @@ class Gatherer : public LiveObserver {
 
   void on_batch(const EventBatch& batch, size_t device_count) {
     batch_ = &batch;
+    next_requested_ = 0;
     if (start_ns_ == kUnset) start_ns_ = batch.time_ns.front();
     while (devices.size() < device_count) {
       const size_t i = devices.size();
@@ -94,8 +98,10 @@ class Gatherer : public LiveObserver {
     device.timeline.add_alloc(seen(device, i), state.live_bytes, size);
     if (has_steps_) allocate_in_step(device, i, size);
     if (has_categories_) categories_->on_alloc(i, index, state);
+    if (is_tensorflow_pool(index)) device.unasked.on_alloc(batch_->address[i], unasked(i, size));
     if (state.peak_event == batch_->first_event + i) {
       device.own_peak_event = event_count(state) - 1;
+      device.unasked.on_peak();
     }
     device.last_alloc_event = batch_->first_event + i;
     const uint32_t thread = batch_->thread[i];
@@ -110,6 +116,7 @@ class Gatherer : public LiveObserver {
     devices[index].held.add(batch_->thread[i], 0, block.size_bytes, state.live_bytes,
                             state.peak_bytes);
     last_frees_.on_free(index, process_of(index), block);
+    devices[index].unasked.on_free(batch_->address[i]);
     end_block(i, index, state, block);
     on_level(i, index, state);
   }
@@ -144,6 +151,18 @@ class Gatherer : public LiveObserver {
     uint64_t sum = 0;
     for (uint64_t n : state.actions) sum += n;
     return sum;
+  }
+  /// Sums, whose gatherer has no tables, are of TensorFlow's allocators.
+  bool is_tensorflow_pool(uint16_t index) const {
+    return tables_ == nullptr ||
+           (index < tables_->devices.size() && is_tensorflow(tables_->devices[index]));
+  }
+  /// Of an event of the batch; to be asked in their order.
+  uint64_t unasked(size_t i, uint64_t size) {
+    const std::vector<RequestedSize>& all = batch_->requested;
+    while (next_requested_ < all.size() && all[next_requested_].event < i) ++next_requested_;
+    if (next_requested_ == all.size() || all[next_requested_].event != i) return 0;
+    return size - std::min(size, all[next_requested_].bytes);
   }
   void on_level(size_t i, uint16_t index, const DeviceState& state) {
     devices[index].turns.add(batch_->time_ns[i], state.live_bytes, state.peak_bytes);
@@ -234,6 +253,7 @@ class Gatherer : public LiveObserver {
   LastFrees<LiveBlock> last_frees_;
   bool has_steps_ = false;  // the source has shown one
   const EventBatch* batch_ = nullptr;
+  size_t next_requested_ = 0;  // in the batch
   uint64_t start_ns_ = kUnset;
 };
 

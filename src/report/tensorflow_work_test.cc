@@ -150,6 +150,29 @@ TEST(TensorflowWork, TheLayersOfEagerOperationsDoNotTakeThePlaceOfTheirLines) {
               HasSubstr("     1000 B  100.0 %  unknown  eager  net/d  1 block\n"));
 }
 
+/// Blocks of 600, 400 and 300 bytes, of which 500, 400 and 10 were asked for; the first is freed
+/// before the last. The peak is that of the first two.
+TEST(TensorflowWork, TheTextSaysHowMuchOfThePeakIsRounding) {
+  EventBatch events;
+  append(&events, {100, Action::kAlloc, 0x1000, 600, 0, 0, 0});
+  append(&events, {200, Action::kAlloc, 0x2000, 400, 0, 0, 0});
+  append(&events, {300, Action::kFreeCompleted, 0x1000, 0, 0, 0, 0});
+  append(&events, {400, Action::kAlloc, 0x3000, 300, 0, 0, 0});
+  events.requested = {{0, 500}, {3, 10}};
+  for (const size_t batch_size : {1, 100}) {
+    MemorySource source(events, batch_size);
+    Tables& tables = source.mutable_tables();
+    tables.processes = {{.pid = 11, .command = "python", .stacks = "python"}};
+    tables.threads = {{.process = 0, .tid = 11, .name = "tf"}};
+    tables.devices = {{.type = kTensorflowGpu, .index = 0, .layer = Layer::kAllocator}};
+    const Analysis analysis = *analyze_source(source, {});
+    EXPECT_EQ(analysis.devices[0].unasked_at_peak_bytes, 100u);
+    EXPECT_THAT(text_report(analysis, tables, {}),
+                HasSubstr("  TensorFlow's pools hand out whole chunks: of 1000 B, 900 B were asked "
+                          "for and 100 B are\n  rounding.\n"));
+  }
+}
+
 TEST(TensorflowWork, TheJsonHasTheSameNumbersAndTheNames) {
   MemorySource source = sample();
   const Analysis analysis = *analyze_source(source, {});

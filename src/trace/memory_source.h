@@ -50,6 +50,10 @@ class MemorySource : public EventSource {
         batch->totals.back().event -= static_cast<uint32_t>(at_);
       }
     }
+    for (const RequestedSize& one : events_.requested) {
+      if (one.event >= at_ && one.event < end)
+        batch->requested.push_back({one.event - static_cast<uint32_t>(at_), one.bytes});
+    }
     for (const Mark& mark : events_.marks) {
       const bool is_last = end == events_.size() && mark.before_event == end;
       if (mark.before_event < at_ || (mark.before_event >= end && !is_last)) continue;

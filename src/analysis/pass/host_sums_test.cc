@@ -56,6 +56,22 @@ TEST(HostSums, HaveAPeakOfTheirOwnAtTheMomentOfTheSum) {
   }
 }
 
+TEST(HostSums, KnowWhatTheirPoolsHoldBeyondWhatWasAskedFor) {
+  EventBatch events;
+  for (const EventRow& row : kRows) append(&events, row);
+  events.requested = {{1, 1}, {3, 730}, {8, 5}};  // the regions' and another process's count not
+  MemorySource names = source_of(kRows, 100);
+  MemorySource source(events);
+  source.mutable_tables() = names.tables();
+  const Analysis analysis = *analyze_source(source, {});
+  ASSERT_EQ(analysis.sums.size(), 1u);
+  EXPECT_EQ(analysis.sums[0].unasked_at_peak_bytes, 70u) << "of the 1100 bytes of both";
+  for (const DeviceAnalysis& device : analysis.devices) {
+    if (device.device == 1) EXPECT_EQ(device.unasked_at_peak_bytes, 70u);
+    if (device.device == 0) EXPECT_EQ(device.unasked_at_peak_bytes, 0u);
+  }
+}
+
 TEST(HostSums, AreTheAnswerInPlaceOfTheirParts) {
   std::vector<EventRow> rows = kRows;
   rows.pop_back();

@@ -143,10 +143,11 @@ TEST(GroupByWork, ALayerInTheFramesIsNamedWhereTheOperationsNameHasNone) {
 
 TEST(GroupByWork, AnOptimizersStateIsOfTheLayerWhoseVariableItBelongsToElseOfTheOptimizer) {
   Tables tables;
-  const uint32_t state = push(&tables, {{"<layer>", "adam"},
-                                        {"<tensorflow layer>", "sequential/dense"},
-                                        {"<tensorflow variable>", "adam/sequential_dense_momentum"},
-                                        {"<tensorflow>", "call/adam/AssignAddVariableOp"}});
+  const uint32_t state =
+      push(&tables, {{"<layer>", "adam"},
+                     {"<tensorflow layer>", "sequential/dense"},
+                     {"<tensorflow variable>", "adam/sequential_dense_momentum"},
+                     {"<tensorflow>", "StatefulPartitionedCall/adam/AssignAddVariableOp"}});
   const uint32_t scratch = push(&tables, {{"fit.py", "<module>"},
                                           {"<tensorflow>", "operation made by"},
                                           {"<layer>", "adam"},

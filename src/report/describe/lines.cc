@@ -17,6 +17,7 @@ namespace {
 constexpr size_t kInnermostRows = 4;
 constexpr size_t kOtherDeviceLines = 20;
 constexpr size_t kMostHostSections = 3;  // the largest
+constexpr uint64_t kLeastUnaskedShare = 100;  // of the peak: less says nothing
 
 const char* moment_title(const DeviceAnalysis& device) {
   return is_moment(device) ? "What was live, by " : "What was live at the peak, by ";
@@ -144,6 +145,13 @@ Section layers_section(const Subject& subject, const DeviceAnalysis& device) {
                      .note = format_plural(row.count, "block")}}};
       });
   out.add(std::move(table));
+  const uint64_t unasked = device.unasked_at_peak_bytes, peak = device.figures.peak_bytes;
+  if (unasked >= peak / kLeastUnaskedShare && unasked != 0) {
+    out.add(Sentence{
+        fmt::format("TensorFlow's pools hand out whole chunks: of {}, {} were asked for and {} are "
+                    "rounding.",
+                    format_bytes(peak), format_bytes(peak - unasked), format_bytes(unasked))});
+  }
   return out;
 }
 
