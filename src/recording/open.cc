@@ -111,7 +111,7 @@ class Recording final : public EventSource {
     if (merger_.next(batch)) {
       batch->first_event = next_event_;
       next_event_ += batch->size();
-      if (!operation_lines_.empty()) operation_lines_.apply(batch, &tables_);
+      if (!operation_lines_.is_idle(tables_)) operation_lines_.apply(batch, &tables_);
       module_names_.apply(batch, &tables_);
       return true;
     }
@@ -257,7 +257,7 @@ class Recording final : public EventSource {
       file->add_losses(&of_file);
       add_loss(of_file);
     }
-    operation_lines_.tell_losses(&loss_);
+    operation_lines_.tell_losses(tables_, &loss_);
     for (const std::string& folder : folders_) add_unrecorded_processes(folder, &loss_);
     if (merger_.clamped() > 0) {
       loss_.add(

@@ -185,6 +185,12 @@ Result<OperationFile> parse_operation_file(std::string_view text) {
     out.left_out_graphs = take.number(*left, "graphs", UINT64_MAX);
     if (left->contains("scopes")) out.left_out_scopes = take.number(*left, "scopes", UINT64_MAX);
   }
+  if (auto list = document.find("errors"); list != document.end() && list->is_object()) {
+    for (const auto& [why, count] : list->items()) {
+      if (why.size() > kMostText) take.fail("an error is too long");
+      out.errors[why] = take.number(*list, why.c_str(), UINT64_MAX);
+    }
+  }
   if (!take.error.empty()) return fail_at(0, take.error);
   return out;
 }
@@ -210,6 +216,7 @@ void OperationLines::load_folder(const std::string& folder, Loss* loss) {
       std::string where;
       if (file.error().offset) where = " (at byte " + std::to_string(*file.error().offset) + ")";
       loss->add(0, 0, name + ": " + file.error().message + where + ": operations have no lines");
+      unreadable_.insert(name);
       continue;
     }
     std::vector<uint32_t> none(file->stacks.size(), UINT32_MAX);
@@ -217,9 +224,26 @@ void OperationLines::load_folder(const std::string& folder, Loss* loss) {
   }
 }
 
-void OperationLines::tell_losses(Loss* loss) const {
+bool OperationLines::is_idle(const Tables& tables) const {
+  return files_.empty() && !tables.strings.find(kOperationFile);
+}
+
+void OperationLines::tell_losses(const Tables& tables, Loss* loss) const {
+  for (const auto& [process, count] : without_file_) {
+    loss->add(0, 0,
+              std::to_string(count) + (count == 1 ? " operation" : " operations") +
+                  " of graphs " + (count == 1 ? "has" : "have") + " no source lines: process " +
+                  std::to_string(tables.processes[process].pid) +
+                  " was killed before it wrote them, or still runs");
+  }
   for (const Known& known : files_) {
     const OperationFile& file = known.file;
+    for (const auto& [why, count] : file.errors) {
+      loss->add(0, 0,
+                known.name + ": could not read " + why +
+                    (count == 1 ? "" : ", " + std::to_string(count) + " times") +
+                    ": operations have no lines or layers");
+    }
     const bool is_partial = file.left_out_operations > 0 || file.left_out_graphs > 0;
     if (known.unknown > 0 && is_partial) {
       loss->add(0, 0,
@@ -292,8 +316,17 @@ uint32_t OperationLines::with_lines(uint32_t process, uint32_t stack, Tables* ta
   if (node.depth == 0 || process >= tables->processes.size()) return stack;
   const Frame frame = tables->stacks.frame(node.frame);
   if (tables->strings.get(frame.file) != kOperationFile) return stack;
-  Known* known = find(tables->processes[process]);
-  if (!known) return stack;
+  const Process& by = tables->processes[process];
+  Known* known = find(by);
+  if (!known) {
+    const bool would_write = !by.python_version.empty() && !by.stacks.starts_with("none");
+    const bool is_unread =
+        unreadable_.contains("operations." + std::to_string(by.pid) + '.' +
+                             std::to_string(by.start_ticks) + ".json");
+    if (node.depth == 1 && would_write && !by.exited_cleanly && !is_unread)
+      ++without_file_[process];
+    return stack;
+  }
   const std::string name(tables->strings.get(frame.function));
   uint32_t below = node.parent;
   if (node.depth == 1) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,6 +49,7 @@ struct OperationFile {
   /// Paths of Keras' layers, by scope of a graph. Empty: graphs disagree.
   std::map<std::string, std::string, std::less<>> layers;
   uint64_t left_out_operations = 0, left_out_graphs = 0, left_out_scopes = 0;
+  std::map<std::string, uint64_t, std::less<>> errors;  ///< what could not be asked: how often
 };
 Result<OperationFile> parse_operation_file(std::string_view text);
 
@@ -57,12 +59,14 @@ class OperationLines {
  public:
   /// All files of the folder. Unreadable ones are reported in `loss`.
   void load_folder(const std::string& folder, Loss* loss);
-  bool empty() const { return files_.empty(); }
+  /// Whether no stack of `tables` can be changed or missed by apply().
+  bool is_idle(const Tables& tables) const;
   /// `tables` gains frames and stacks; existing ids stay.
   void apply(EventBatch* batch, Tables* tables);
   /// After the last event. A graph that was gone is a loss if an operation that allocated is in no
-  /// remaining graph: frameworks make many graphs that never run.
-  void tell_losses(Loss* loss) const;
+  /// remaining graph: frameworks make many graphs that never run. So is an operation that allocated
+  /// in a Python process that did not end by itself, and so wrote no file.
+  void tell_losses(const Tables& tables, Loss* loss) const;
 
  private:
   struct Known {
@@ -78,6 +82,8 @@ class OperationLines {
   Known* find(const Process& process);
 
   std::vector<Known> files_;
+  std::set<std::string, std::less<>> unreadable_;  // names of files
+  std::map<uint32_t, uint64_t> without_file_;      // by process: operations that allocated
   absl::flat_hash_map<uint64_t, uint32_t> stacks_;  // process << 32 | stack
 };
 

@@ -105,6 +105,7 @@ class OperationLinesTest : public ::testing::Test {
   void record(const std::string& operations) {
     FakeProbe probe;
     probe.header().start_ticks = 7;
+    probe.state().python_version = python_version_, probe.state().clean_exit = clean_exit_;
     memcpy(probe.header().host, "h", 2);
     auto& a = probe.start_thread(11, "tf_executor");
     for (uint64_t i = 0; i < names_.size(); ++i) {
@@ -145,6 +146,7 @@ class OperationLinesTest : public ::testing::Test {
     return out;
   }
   TempFolder folder_;
+  uint64_t python_version_ = 0, clean_exit_ = 0;
   std::vector<std::string> names_ = {"Call/d/MatMul", "Add", "Elsewhere"};
 };
 
@@ -175,6 +177,40 @@ TEST_F(OperationLinesTest, WhatCouldNotBeAskedForIsSaidWhereItAllocated) {
   EXPECT_EQ(loss.reasons[0].reason,
             "operations.100.7.json: 1 operation has no source lines: their graphs were deleted, or "
             "time ran out");
+}
+
+TEST_F(OperationLinesTest, WhatTheProgramsEndCouldNotReadIsSaid) {
+  std::string text = kDocument;
+  text.insert(text.find("\"left_out\""), R"_("errors":{"a graph (KeyError: x)":2},)_");
+  record(text);
+  Loss loss;
+  stacks(&loss);
+  ASSERT_EQ(loss.reasons.size(), 1u);
+  EXPECT_EQ(loss.reasons[0].reason,
+            "operations.100.7.json: could not read a graph (KeyError: x), 2 times: operations have "
+            "no lines or layers");
+}
+
+TEST_F(OperationLinesTest, OperationsOfAKilledPythonThatWroteNoFileAreSaid) {
+  const auto reasons = [&](uint64_t python, uint64_t clean_exit, const std::string& document) {
+    python_version_ = python, clean_exit_ = clean_exit;
+    record(document);
+    Loss loss;
+    stacks(&loss);
+    std::vector<std::string> said;
+    for (const LossReason& one : loss.reasons) said.push_back(one.reason);
+    return said;
+  };
+  std::string other = kDocument;
+  other.replace(other.find("\"pid\":100"), 9, "\"pid\":101");
+  const uint64_t python = 3u << 16 | 11u << 8;
+  EXPECT_EQ(reasons(python, 0, other),
+            std::vector<std::string>{"3 operations of graphs have no source lines: process 100 was "
+                                     "killed before it wrote them, or still runs"});
+  EXPECT_TRUE(reasons(python, 0, kDocument).empty()) << "it wrote them";
+  EXPECT_TRUE(reasons(python, 1, other).empty()) << "its Python may lack the package";
+  EXPECT_TRUE(reasons(0, 0, other).empty()) << "no Python has no lines of Python";
+  EXPECT_EQ(reasons(python, 0, "{").size(), 1u) << "the file that cannot be read, alone";
 }
 
 TEST_F(OperationLinesTest, VariablesAndClustersStandBelowTheirOperation) {

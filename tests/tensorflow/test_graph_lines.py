@@ -124,3 +124,42 @@ enter("c", "model/c")
 print(json.dumps([scopes.paths, scopes.left_out]))
 """)
     assert said == [{"a_1": "model/a", "b": None}, 1]
+
+
+def test_a_deleted_variable_takes_no_lines_from_any_graph(tmp_path):
+    said = run(tmp_path, """
+_graphs.arm(sys.argv[1])
+import tensorflow as tf
+def make():
+    freed, kept = tf.Variable(1.0, name="freed"), tf.Variable(2.0, name="kept")
+    @tf.function
+    def step(x):
+        freed.assign_add(x, name="to_freed"), kept.assign_add(x, name="to_kept")
+    return step.get_concrete_function(tf.constant(1.0)).graph, kept, weakref.ref(freed)
+graph, kept, freed = make()
+other = tf.function(lambda x: tf.add(x, 3, name="by_three"))
+other(tf.constant(1.0))
+gc.collect()
+print(json.dumps([freed() is None, _graphs.collect().as_json()]))
+""", tmp_path)
+    is_freed, document = said
+    assert is_freed
+    assert all(document["operations"][name] is not None for name in ("by_three", "to_kept", "to_freed"))
+    assert document["variables"] == {"to_kept": ["kept", None]}
+    assert "errors" not in document
+
+
+def test_a_graph_that_cannot_be_asked_takes_nothing_from_the_others_and_is_said(tmp_path):
+    said = run(tmp_path, """
+_graphs.arm(sys.argv[1])
+import tensorflow as tf
+functions = [tf.function(lambda x, n=n: tf.add(x, 3, name=f"by_{n}")) for n in range(3)]
+graphs = [f.get_concrete_function(tf.constant(1.0)).graph for f in functions]
+def broken():
+    raise ValueError("cannot be asked")
+graphs[0].get_operations = graphs[1].get_operations = broken
+with open(_graphs.write(sys.argv[1])) as file:
+    print(file.read())
+""", tmp_path)
+    assert {name for name in said["operations"] if name.startswith("by_")} == {"by_2", "by_2/y"}
+    assert said["errors"] == {"a graph (ValueError: cannot be asked)": 2}

@@ -15,6 +15,7 @@ import time
 import weakref
 from typing import Any
 
+from .._core.memory_errors import message_of
 from .._core.process_start import start_ticks
 from .._core.when_imported import drop, when_imported
 from . import graph_scopes, tf_variables
@@ -24,6 +25,7 @@ _MODULE = "tensorflow.python.framework.func_graph"
 _SCHEMA = "gpumemprof.operations/1"
 MAX_SECONDS = 3.0  # at the program's end, for all graphs together
 MAX_OPERATIONS = 200_000
+MAX_ERROR = 300  # letters of one
 
 _graphs: weakref.WeakSet[Any] = weakref.WeakSet()
 _made = 0  # graphs, also those that are gone
@@ -71,6 +73,13 @@ class Collected:
         self.initial: dict[str, str] = {}  # variables by name: the layer that their initial value is for
         self.xla: dict[str, str] = {}  # the function that an operation calls, where XLA compiled it
         self.left_out = 0
+        self.unread: dict[str, int] = {}  # what could not be asked, and why: how often
+
+    def note_unread(self, what: str, error: Exception) -> None:
+        """To be called where the error is caught."""
+        drop(error)
+        why = f"{what} ({type(error).__name__}: {message_of(error)[:MAX_ERROR]})"
+        self.unread[why] = self.unread.get(why, 0) + 1
 
     def add(self, name: str, frames: list[tuple[str, int, str]]) -> None:
         """`frames`: file, line and function, the outermost first."""
@@ -97,29 +106,41 @@ class Collected:
                 "graphs": max(0, _made - len(_graphs)),
                 "scopes": graph_scopes.left_out,
             },
+            **({"errors": self.unread} if self.unread else {}),
         }
 
 
 def collect(max_seconds: float = MAX_SECONDS) -> Collected:
-    """What the graphs that are alive say. Operations for which there was no time are counted in `left_out`."""
+    """What the graphs that are alive say. Operations for which there was no time are counted in `left_out`, and what could
+    not be asked in `unread`: one graph's trouble takes nothing from the others."""
     collected = Collected()
     end = time.monotonic() + max_seconds
     graphs, clusters = list(_graphs), Clusters()
     for graph in graphs:
-        captured = tf_variables.captured(graph)
-        for operation in graph.get_operations():
-            if time.monotonic() > end or len(collected.operations) >= MAX_OPERATIONS:
-                collected.left_out += 1
-                continue
-            frames = [(f.filename, f.lineno, f.name) for f in operation.traceback.get_user_frames()]
-            collected.add(operation.name, frames)
-            if captured and tf_variables.writes_variable(operation.type):
-                _add_variable(collected, operation, captured)
-            clusters.add(graph.name, operation)
-    collected.xla = clusters.by_name()
-    _add_layers(collected, graphs)
-    _add_compiled_functions(collected, end)
+        try:
+            _add_graph(collected, graph, clusters, end)
+        except Exception as error:
+            collected.note_unread("a graph", error)
+    try:
+        collected.xla = clusters.by_name()
+        _add_layers(collected, graphs)
+        _add_compiled_functions(collected, end)
+    except Exception as error:
+        collected.note_unread("layers and XLA's functions", error)
     return collected
+
+
+def _add_graph(collected: Collected, graph: Any, clusters: Clusters, end: float) -> None:
+    captured = tf_variables.captured(graph)
+    for operation in graph.get_operations():
+        if time.monotonic() > end or len(collected.operations) >= MAX_OPERATIONS:
+            collected.left_out += 1
+            continue
+        frames = [(f.filename, f.lineno, f.name) for f in operation.traceback.get_user_frames()]
+        collected.add(operation.name, frames)
+        if captured and tf_variables.writes_variable(operation.type):
+            _add_variable(collected, operation, captured)
+        clusters.add(graph.name, operation)
 
 
 def _add_variable(collected: Collected, operation: Any, captured: dict[str, Any]) -> None:
@@ -133,7 +154,7 @@ def _add_variable(collected: Collected, operation: Any, captured: dict[str, Any]
 
 def _add_layers(collected: Collected, graphs: list[Any]) -> None:
     """Of every variable of the graphs; an optimizer's belongs to the layer that it is the state of."""
-    shapes = tf_variables.shapes_of(variable for graph in graphs for variable in graph.variables)
+    shapes = tf_variables.shapes_of(variable for graph in graphs for variable in tf_variables.living(graph))
     states = tf_variables.states(shapes)
     optimizers = {name.partition("/")[0] for name in states}
     for name in shapes:

@@ -22,9 +22,17 @@ def plain_name(variable: Any) -> str:
     return str(variable.name).removesuffix(":0")
 
 
+def living(graph: Any) -> list[Any]:
+    """The variables of `graph` that are not deleted: its own `variables` raises where one is."""
+    references = getattr(graph, "_weak_variables", None)
+    if references is None:
+        return list(graph.variables)
+    return [variable for variable in (reference() for reference in references) if variable is not None]
+
+
 def captured(graph: Any) -> dict[str, Any]:
     """The variables that `graph` reads from outside, by the name of the tensor that stands for them inside."""
-    by_handle = {id(variable.handle): variable for variable in graph.variables}
+    by_handle = {id(variable.handle): variable for variable in living(graph)}
     pairs = ((inside.name, by_handle.get(id(outside))) for outside, inside in graph.captures)
     return {name: variable for name, variable in pairs if variable is not None}
 
