@@ -86,6 +86,30 @@ def test_the_out_of_memory_error_of_pytorch_is_known():
     assert classify_oom_exception(torch.cuda.OutOfMemoryError("x")).reason == "torch.cuda.OutOfMemoryError"
 
 
+class KeepsItsMessage(Exception):
+    """As TensorFlow's errors: without arguments, and the text behind a property."""
+
+    def __init__(self, message):
+        super().__init__()
+        self._message = message
+
+    @property
+    def message(self):
+        raise AssertionError("code of the program ran")
+
+
+@pytest.mark.parametrize("text, reason", [
+    ("OOM when allocating: failed to allocate memory", "message_pattern:failed to allocate"),
+    ("no such file", None),
+    (7, None),
+])  # fmt: skip
+def test_an_error_without_arguments_is_told_by_the_message_that_it_keeps(tmp_path, text, reason):
+    error = KeepsItsMessage(text)
+    assert classify_oom_exception(error).reason == reason
+    path = recorder(tmp_path).dump(reason="test", exception=error, context="c", backend="cpu")
+    assert read_bundle(path)["metadata"]["exception_message"] == (text if isinstance(text, str) else "")
+
+
 def recorder(folder, **options):
     return OOMFlightRecorder(OOMFlightRecorderConfig(enabled=True, dump_dir=str(folder), **options))
 

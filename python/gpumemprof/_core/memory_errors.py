@@ -10,6 +10,7 @@ PATTERNS = (
     "allocation failed", "not enough memory", "can't allocate memory", "cannot allocate memory",
 )  # fmt: skip
 _MAX_CAUSES = 8
+_KEPT = ("message", "_message")
 _TYPE, _EXCEPTION = type.__dict__, BaseException.__dict__
 _printed = 0  # id of the exception that Python printed last
 _names_of = _TYPE["__mro__"].__get__, _TYPE["__name__"].__get__, _TYPE["__module__"].__get__
@@ -34,8 +35,12 @@ def oom_error(error: BaseException | None) -> BaseException | None:
 
 
 def message_of(error: BaseException) -> str:
-    """The texts that it was made with."""
-    return " ".join(one for one in _EXCEPTION["args"].__get__(error) if type(one) is str)
+    """The texts that it was made with; of an error that has none, as TensorFlow's, the text that it keeps as its message."""
+    texts = [one for one in _EXCEPTION["args"].__get__(error) if type(one) is str]
+    if not texts:
+        kept = _EXCEPTION["__dict__"].__get__(error)  # `message` is a property there: it would run
+        texts = [text for key, text in kept.items() if type(key) is str and key in _KEPT and type(text) is str][:1]
+    return " ".join(texts)
 
 
 def _reason(error: BaseException | None) -> str | None:
