@@ -170,7 +170,7 @@ std::optional<Finding> retention(const HostProcess& process, const ProgramEnds& 
       "MALLOC_TRIM_THRESHOLD_=131072");
   // Looked at while what was live then was still there.
   const auto refused = std::ranges::find_if(ends.refused, [&](const RefusedRequest& one) {
-    return one.process.pid == static_cast<uint64_t>(process.pid) && one.device == "cpu" &&
+    return one.process.pid == static_cast<uint64_t>(process.pid) && is_host_refusal(one) &&
            one.requested && one.requested->most_bytes <= most && one.live_bytes &&
            *one.live_bytes <= *at->malloc_live.bytes;
   });

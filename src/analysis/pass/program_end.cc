@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -98,16 +99,47 @@ std::optional<ProgramEnd> run_of(const Json& meta) {
   return end;
 }
 
-/// Of the device that the message is about: the kind is told, its number only sometimes.
+/// The host devices of TensorFlow and JAX, whose names begin with their framework's.
+constexpr std::array<std::string_view, 3> kHostOfFrameworks = {
+    "tensorflow:cpu", "tensorflow:mklcpu", "jax:cpu"};
+
+/// The framework whose module defines the exception, where its devices are named after it.
+std::string_view framework_of(std::string_view module) {
+  if (module.starts_with("tensorflow.")) return "tensorflow:";
+  if (module.starts_with("jax.") || module.starts_with("jaxlib.")) return "jax:";
+  return {};
+}
+
+/// Of the device that the message is about: the kind is told, its number only sometimes. What the
+/// host refused is of the framework that raised; where that has no device, or none is known, of
+/// PyTorch's, else of any.
 void take_live_memory(const Json& live, std::string_view backend, std::optional<uint64_t> number,
-                      RefusedRequest* refused) {
+                      std::string_view framework, RefusedRequest* refused) {
   const std::string exact =
       number ? std::string(backend) + ':' + std::to_string(*number) : std::string(backend);
   const Json* devices = list_field(live, "devices");
   if (!devices) return;
+  const auto is_named = [&](std::string_view name) {
+    return name == exact || (!number && name.starts_with(backend));
+  };
+  const auto is_host_of_framework = [](std::string_view name) {
+    return std::ranges::find(kHostOfFrameworks, name) != kHostOfFrameworks.end();
+  };
+  const auto is_of_raiser = [&](std::string_view name) {
+    return !framework.empty() && name.starts_with(framework) && is_host_of_framework(name);
+  };
+  const auto has = [&](const auto& is_it) {
+    return std::ranges::any_of(
+        *devices, [&](const Json& device) { return is_it(text_field(device, "device")); });
+  };
+  const bool is_host = backend == "cpu" && !number;
+  const bool is_by_raiser = is_host && has(is_of_raiser);
+  const bool is_by_any = is_host && !is_by_raiser && !has(is_named);
   for (const Json& device : *devices) {
     const std::string name = text_field(device, "device");
-    const bool fits = name == exact || (!number && name.starts_with(backend));
+    const bool fits = is_by_raiser ? is_of_raiser(name)
+                      : is_by_any  ? is_host_of_framework(name)
+                                   : is_named(name);
     const auto bytes = number_field(device, "live_bytes");
     if (!fits || !bytes || (refused->live_bytes && *bytes <= *refused->live_bytes)) continue;
     refused->device = name, refused->live_bytes = bytes;
@@ -138,6 +170,11 @@ std::string failure_of(const ProgramEnds& ends) {
 }
 
 }  // namespace
+
+bool is_host_refusal(const RefusedRequest& refused) {
+  return refused.device == "cpu" ||
+         std::ranges::find(kHostOfFrameworks, refused.device) != kHostOfFrameworks.end();
+}
 
 bool is_same_memory(const RefusedRequest& refused, const Device& device) {
   const std::string name = device_name(device);
@@ -249,7 +286,7 @@ Result<RefusedRequest> read_oom_dump(const std::string& folder) {
     refused.message = std::move(there->message);
   }
   take_live_memory(read_json_object(folder + "/live_memory.json", kMostBytes), backend, number,
-                   &refused);
+                   framework_of(text_field(metadata, "exception_module")), &refused);
   return refused;
 }
 
@@ -259,7 +296,7 @@ std::optional<uint64_t> mappable_bytes(const RefusedRequest& refused) {
 }
 
 std::optional<uint64_t> left_bytes(const RefusedRequest& refused) {
-  if (refused.device != "cpu" || !refused.requested) return std::nullopt;
+  if (!is_host_refusal(refused) || !refused.requested) return std::nullopt;
   for (const std::optional<uint64_t>& left : {mappable_bytes(refused), refused.host_free_bytes})
     if (left && *left < refused.requested->least_bytes) return left;
   return std::nullopt;

@@ -36,7 +36,8 @@ struct NamedProcess {
 struct RefusedRequest {
   std::string folder;   ///< of the dump
   std::string message;  ///< of the framework
-  std::string device;   ///< "cpu", "cuda:0"; only the kind ("cuda") if the number is unknown
+  /// "cpu", "cuda:0", "tensorflow:mklcpu"; only the kind ("cuda") if the number is unknown.
+  std::string device;
   NamedProcess process;
   std::optional<PrintedSize> requested;  ///< by the message
   std::optional<PrintedSize> allocated;  ///< in tensors as it was refused, by the message
@@ -108,6 +109,8 @@ struct ProgramEnd {
 bool is_of(const RefusedRequest& refused, const Device& device,
            const std::vector<Process>& processes);
 bool is_same_memory(const RefusedRequest& refused, const Device& device);
+/// Whether memory of the host was asked for, by whichever framework.
+bool is_host_refusal(const RefusedRequest& refused);
 
 /// SIGKILL ended it, and the kernel killed for want of memory in its cgroup meanwhile.
 bool was_killed_by_the_kernel(const ProgramEnd& run);

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "analysis/analysis.h"
 #include "analysis/pass/end_in_doubt.h"
@@ -81,6 +82,35 @@ TEST_F(ProgramEndTest, ADumpTellsWhatWasAskedForWhereAndWhoHeldIt) {
   analysis.score.value = 9.3;
   add_program_ends(ends, {}, &analysis);
   EXPECT_FALSE(analysis.score.value);
+}
+
+TEST_F(ProgramEndTest, TheFrameworkThatRaisedTellsWhoseHostMemoryWasRefused) {
+  const std::string dump = "oom_dumps/oom_dump_20260101T000000Z_7_cpu_1/";
+  const auto device_for = [&](const std::string& module, const std::string& names) {
+    file(dump + "metadata.json",
+         R"({"backend": "cpu", "exception_message": "m", "exception_module": ")" + module + "\"}");
+    std::string devices;
+    uint64_t bytes = 100;
+    std::istringstream list(names);
+    for (std::string name; list >> name; bytes += 100) {
+      devices += (devices.empty() ? "" : ",") + (R"({"device": ")" + name) +
+                 R"(", "live_bytes": )" + std::to_string(bytes) +
+                 R"(, "holders": [{"bytes": 7, "count": 1, "stack": ["/j/a.py:4 main"]}]})";
+    }
+    file(dump + "live_memory.json", R"({"devices": [)" + devices + "]}");
+    auto one = read_oom_dump(folder_ + '/' + dump.substr(0, dump.size() - 1));
+    EXPECT_TRUE(one && is_host_refusal(*one)) << names;
+    return one->device + ' ' + std::to_string(one->live_bytes.value_or(0)) + ' ' +
+           std::to_string(one->holders.size());
+  };
+  const std::string tensorflow = "tensorflow.python.framework.errors_impl";
+  EXPECT_EQ(device_for(tensorflow, "tensorflow:cpu tensorflow:mklcpu jax:cpu cpu"),
+            "tensorflow:mklcpu 200 1");
+  EXPECT_EQ(device_for("jax.errors", "jax:cpu tensorflow:mklcpu cpu"), "jax:cpu 100 1");
+  EXPECT_EQ(device_for("builtins", "cpu jax:cpu"), "cpu 100 1");
+  EXPECT_EQ(device_for("builtins", "tensorflow:cpu jax:cpu"), "jax:cpu 200 1");
+  EXPECT_EQ(device_for(tensorflow, "cpu cuda:0"), "cpu 100 1");
+  EXPECT_EQ(device_for(tensorflow, "tensorflow:GPU_0_bfc"), "cpu 0 0");
 }
 
 TEST(UncaughtErrors, AreOfTheRankOfTheirOwnHostWhereTwoHaveOnePid) {

@@ -61,12 +61,13 @@ void find_told_refusals(const Analysis& analysis, const Tables& tables, ProgramE
   }
 }
 
-/// TensorFlow's message has a shape and no size: it is of the last request that its allocators
-/// refused in that process.
+/// TensorFlow's message has a shape, from which a size may not follow, and its allocators round
+/// what they are asked for: it is of the last request that they refused in that process.
 void find_refusals_without_size(const Analysis& analysis, const Tables& tables,
                                 ProgramEnds* ends) {
   for (RefusedRequest& refused : std::views::reverse(ends->refused)) {
-    if (refused.requested || refused.told) continue;
+    const bool is_of_tensorflow = refused.device.starts_with("tensorflow:");
+    if ((refused.requested && !is_of_tensorflow) || refused.told) continue;
     const DeviceAnalysis* latest = nullptr;
     for (const DeviceAnalysis& device : analysis.devices) {
       if (device.refusals.empty() || device.device >= tables.devices.size()) continue;

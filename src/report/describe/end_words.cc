@@ -71,7 +71,7 @@ std::string what_was_usual(const RefusedRequest& refused) {
 /// " 154 MiB were left just after: …", of the host's memory; empty where that would have been
 /// enough, or is not known. What malloc mapped as it failed (an arena of 64 MiB) counts as mapped.
 std::string what_was_left(const RefusedRequest& refused) {
-  if (refused.device != "cpu" || !refused.requested) return "";
+  if (!is_host_refusal(refused) || !refused.requested) return "";
   const auto &limit = refused.address_space_limit_bytes, &mapped = refused.address_space_bytes;
   const std::optional<uint64_t> mappable = mappable_bytes(refused), left = left_bytes(refused);
   constexpr uint64_t kNear = 4;  // times what was asked for
@@ -90,7 +90,7 @@ std::string what_was_left(const RefusedRequest& refused) {
 /// " Below its own limit the process may take … Fragmentation: …", by the message of PyTorch's CUDA
 /// allocator alone; empty where that does not tell.
 std::string why_by_message(const RefusedRequest& refused) {
-  if (refused.device == "cpu") return "";
+  if (is_host_refusal(refused)) return "";
   OomScanner scanner;
   scanner.feed(refused.message);
   const OomLog log = scanner.finish();
