@@ -92,6 +92,7 @@ r = p.results[-1]
 print(json.dumps([before, p.basis, rise(r), r.basis_reason]))
 """))
     assert (before, after, peak) == ("host", "exact", 32 * MIB + 4)
+    assert "PyTorch" not in reason  # the figures are TensorFlow's
 
 
 def test_without_a_probe_the_peak_is_of_the_process_and_never_zero():

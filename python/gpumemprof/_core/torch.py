@@ -17,6 +17,24 @@ def require_torch(feature: str = "this feature") -> Any:
     return torch
 
 
+_is_ours = False
+
+
+def torch_to_look() -> Any:
+    """The module torch to see which devices there are, imported now; ImportError where it is missing."""
+    global _is_ours
+    is_loaded = "torch" in sys.modules
+    import torch
+
+    _is_ours = _is_ours or not is_loaded
+    return torch
+
+
+def program_has_torch() -> bool:
+    """Whether the program itself has imported PyTorch, as far as we know: not where torch_to_look() came first."""
+    return "torch" in sys.modules and not _is_ours
+
+
 def loaded_torch() -> Any | None:
     """The module torch where the program has imported it already, else None: never imports it."""
     return sys.modules.get("torch")

@@ -8,13 +8,15 @@ resident memory of the process, for the CPU without a probe. Every result names 
 from __future__ import annotations
 
 import os
+import sys
 from typing import Any
 
-from .devices import CPU, Device, resolve_device
+from .._core.torch import program_has_torch
+from .devices import CPU, Device, JaxHost, resolve_device
 from .exact_source import ExactSource
 from .framework_source import FrameworkSource
 from .host_source import HostSource, read_rss_bytes, rss_bytes, status_bytes
-from .probe_counters import exact_available
+from .probe_counters import exact_available, read_counters
 from .spans import Figures, Own, Reading, SegmentedSpan, Source, Span, figures_of
 
 __all__ = [
@@ -50,13 +52,22 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 def source_for(device: Any = None) -> Source:
-    """The best source of figures for a device, as resolve_device takes it. Begins exact counting where that can be."""
+    """The best source of figures for a device, as resolve_device takes it. Begins exact counting where that can be. Of the
+    host it is PyTorch's memory; JAX's in a program that has JAX and no PyTorch."""
     where = resolve_device(device)
     exact, why_not = exact_available()
     _note_kind(exact)
     if exact:
-        return ExactSource(where)
+        return ExactSource(JaxHost() if where.is_cpu and _is_of_jax() else where)
     return HostSource(where, why_not) if where.is_cpu else FrameworkSource(where, why_not)
+
+
+def _is_of_jax() -> bool:
+    """Whether the program has JAX, and PyTorch neither was imported by it nor has allocated."""
+    if "jax" not in sys.modules or program_has_torch():
+        return False
+    of_torch = read_counters(CPU.code, 0)
+    return of_torch is None or of_torch.alloc_count + of_torch.unknown_free_count == 0
 
 
 class Watch:

@@ -7,6 +7,8 @@ import threading
 from dataclasses import dataclass
 from typing import Any
 
+from .._core.torch import torch_to_look
+
 # c10::DeviceType, which is what the probe counts by. ROCm's devices call themselves CUDA.
 _TYPE_CODES = {"cpu": 0, "cuda": 1}
 
@@ -38,6 +40,18 @@ class Device:
 
 
 CPU = Device("cpu", -1)
+
+
+class JaxHost(Device):
+    """The host's memory as JAX allocates it, which the probe counts by itself. Equals CPU."""
+
+    def __init__(self) -> None:
+        super().__init__("cpu", -1)
+
+    @property
+    def code(self) -> int:
+        """jax:cpu in a recording."""
+        return 72
 
 
 class CurrentGpu(Device):
@@ -128,7 +142,7 @@ def resolve_device(device: Any = None) -> Device:
 def _default_device() -> Device:
     # Without PyTorch there is no GPU memory of ours to measure, but host memory there is.
     try:
-        import torch
+        torch = torch_to_look()
     except ImportError:
         return CPU
     if not torch.cuda.is_available():

@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from .._core.native import native
-from .devices import Device
+from .devices import CPU, Device, JaxHost
 from .framework_source import FrameworkSource, Stats
 from .probe_counters import TRIES, UNSETTLED
 from .spans import Figures, Own, Raw, Reading
@@ -27,10 +27,15 @@ _began = "counting began"
 _forks = 0  # that lie between the first of these processes and this one
 
 
-def _others_note() -> str:
-    """What else of the program's memory is not PyTorch's, where it has another framework."""
+def _others_note(device: Device) -> str:
+    """Whose memory of the host it is, where the program has another framework."""
+    if isinstance(device, JaxHost):
+        return "; only JAX's memory: the program had not imported PyTorch"
     others = [name for name, module in (("JAX", "jax"), ("TensorFlow", "tensorflow")) if module in sys.modules]
-    return f"; only PyTorch's memory: {' and '.join(others)} is recorded by gpumemprof run" if others else ""
+    if not others or device.code != CPU.code:
+        return ""
+    are = "is" if len(others) == 1 else "are"
+    return f"; only PyTorch's memory: {' and '.join(others)} {are} recorded by gpumemprof run"
 
 
 def _after_fork() -> None:
@@ -55,7 +60,7 @@ class ExactSource:
             f"every allocation and free of blocks allocated since {_began}"
         )
         if device.is_cpu and framework is None:
-            self.basis_reason += "; older blocks are not included" + _others_note()
+            self.basis_reason += "; older blocks are not included" + _others_note(device)
         else:
             self.basis_reason += "; the allocator's figures include older blocks"
         self.native = native()
