@@ -134,6 +134,25 @@ def test_processes_that_share_a_devices_name_are_told_apart(tmp_path):
         assert trace.devices[device] == f"{trace.threads[thread]['process']}/cpu"
 
 
+def test_sums_of_processes_that_share_their_name_are_told_apart(monkeypatch):
+    trace = gpumemprof.load(TRAINING)
+    names = ["tensorflow:cpu", "tensorflow:mklcpu"]
+
+    class Native:
+        def devices(self):
+            return [(f"{pid}/{name}", name, index) for index, pid in enumerate((71, 72)) for name in names]
+
+    monkeypatch.setattr(trace, "_native", Native())
+    both = "tensorflow:cpu + mklcpu"
+    devices = [{"device": n, "process_index": i, "peak": {"at": 10 * i}} for i in (0, 1) for n in names]
+    sums = [{"device": both, "process_index": i, "parts": names, "peak": {"at": i + 1}} for i in (0, 1)]
+    monkeypatch.setattr(trace, "analysis", lambda: {"devices": devices, "sums": sums})
+    assert {name: peak["at"] for name, peak in trace.peak.items()} == {
+        "71/tensorflow:cpu": 0, "71/tensorflow:mklcpu": 0, f"71/{both}": 1,
+        "72/tensorflow:cpu": 10, "72/tensorflow:mklcpu": 10, f"72/{both}": 2,
+    }  # fmt: skip
+
+
 def test_columns_are_views_that_outlive_the_trace():
     events = gpumemprof.load(TRAINING).events
     address, size = events.address, events.size_bytes

@@ -10,8 +10,12 @@ pytestmark = needs_tensorflow
 
 
 @pytest.fixture(scope="module")
-def recorded(tmp_path_factory):
-    where = tmp_path_factory.mktemp("sum")
+def where(tmp_path_factory):
+    return tmp_path_factory.mktemp("sum")
+
+
+@pytest.fixture(scope="module")
+def recorded(where):
     done = harness.record(where / "recording", [harness.PYTHON, harness.PROGRAMS / "tf_jitted.py"],
                           env=environment(where), timeout=300).ok()
     return of_tensorflow(harness.events(where / "recording")), harness.analysis(where / "recording"), done
@@ -40,6 +44,15 @@ def test_the_sum_of_both_has_its_own_peak_and_end(recorded):
     assert sum(h["bytes"] for h in both["holders_at_peak"]) == max(totals)
     peaks = [d["peak"]["allocated_bytes"] for d in analysis["devices"] if d["device"] in both["parts"]]
     assert max(peaks) <= max(totals) <= sum(peaks)
+
+
+def test_a_loaded_trace_has_the_peak_of_the_sum_beside_those_of_its_parts(where, recorded):
+    import gpumemprof
+
+    events, analysis, _ = recorded
+    peak = gpumemprof.load(where / "recording").peak
+    assert peak["tensorflow:cpu + mklcpu"]["allocated_bytes"] == max(running_sums(events))
+    assert set(peak) == {d["device"] for d in analysis["devices"]} | {"tensorflow:cpu + mklcpu"}
 
 
 def test_it_is_the_headline(recorded):

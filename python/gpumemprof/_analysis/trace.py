@@ -172,11 +172,17 @@ class Trace:
     @property
     def peak(self) -> dict[str, dict[str, Any]]:
         """For each device with events or segments the `peak` of `analyze --format json`: how many bytes, when, and how
-        exact. Keys are those of `devices`."""
+        exact. Keys are those of `devices`; of allocators that share one memory also their sum, "tensorflow:cpu +
+        mklcpu", after the same PID."""
         labels = {(name, process): label for label, name, process in self._native.devices()}
         peaks: dict[str, dict[str, Any]] = {}
-        for device in self.analysis()["devices"]:
+        analysis = self.analysis()
+        for device in analysis["devices"]:
             peaks[labels[device["device"], device["process_index"]]] = device["peak"]
+        for one in analysis.get("sums", ()):
+            part = one["parts"][0]
+            before = labels[part, one["process_index"]].removesuffix(part)
+            peaks[before + one["device"]] = one["peak"]
         return peaks
 
     def stack(self, stack: int) -> list[str]:
