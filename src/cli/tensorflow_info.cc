@@ -82,15 +82,18 @@ Json tensorflow_json(const std::vector<std::string>& folders) {
 }
 
 std::string tensorflow_text(const Json& tensorflow) {
-  std::string packages, settings;
-  for (const auto& [name, version] : tensorflow["packages"].items())
-    packages += (packages.empty() ? "" : ", ") + name + ' ' + version.get<std::string>();
+  std::string packages, others, settings;
+  for (const auto& [name, version] : tensorflow["packages"].items()) {
+    std::string& list = name == "jax" ? others : packages;
+    list += (list.empty() ? "" : ", ") + name + ' ' + version.get<std::string>();
+  }
   for (const auto& [name, value] : tensorflow["settings"].items())
     settings += (settings.empty() ? "" : ", ") + name + '=' + value.get<std::string>();
   std::string out = "TensorFlow: ";
   out += tensorflow["folder"].is_null()
              ? "unknown (" + tensorflow["unknown"]["packages"].get<std::string>() + ")"
              : printable(packages) + ", in " + printable(tensorflow["folder"].get<std::string>());
+  if (!others.empty()) out += "\nBeside it: " + printable(others);
   return out +
          "\nSettings: " + (settings.empty() ? "none in the environment" : printable(settings)) +
          '\n';

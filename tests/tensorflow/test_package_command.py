@@ -92,18 +92,24 @@ def test_what_names_no_device_is_a_usage_error_of_one_line(tfmemprof, name):
 
 def test_info_names_the_tensorflow_of_the_environment_without_starting_it(tfmemprof, tmp_path):
     packages = tmp_path / "lib" / "python3.12" / "site-packages"
-    for name in ("tensorflow_cpu-2.21.0", "keras-3.15.1", "numpy-2.0.0", "notensorflow"):
+    for name in ("tensorflow_cpu-2.21.0", "keras-3.15.1", "jax-0.10.2", "numpy-2.0.0", "notensorflow"):
         (packages / f"{name}.dist-info").mkdir(parents=True)
     environment = dict(os.environ, VIRTUAL_ENV=str(tmp_path), TF_GPU_ALLOCATOR="cuda_malloc_async", SECRET="no")
     done = harness.execute([tfmemprof, "info", "--format", "json"], env=environment).ok()
     shown = json.loads(done.stdout)
     assert shown["schema"] == "gpumemprof.info/1"
-    assert shown["tensorflow"]["packages"] == {"tensorflow_cpu": "2.21.0", "keras": "3.15.1"}
+    assert shown["tensorflow"]["packages"] == {
+        "tensorflow_cpu": "2.21.0", "keras": "3.15.1", "jax": "0.10.2",
+    }  # fmt: skip
     assert shown["tensorflow"]["folder"] == str(packages)
     assert shown["tensorflow"]["settings"]["TF_GPU_ALLOCATOR"] == "cuda_malloc_async"
     assert "SECRET" not in done.stdout.decode()
     text = harness.execute([tfmemprof, "info"], env=environment).ok().stdout.decode()
-    assert "keras 3.15.1, tensorflow_cpu 2.21.0" in text or "tensorflow_cpu 2.21.0, keras 3.15.1" in text
+    (line,) = [line for line in text.splitlines() if line.startswith("TensorFlow: ")]
+    assert line.removeprefix("TensorFlow: ").removesuffix(f", in {packages}").split(", ") in (
+        ["tensorflow_cpu 2.21.0", "keras 3.15.1"], ["keras 3.15.1", "tensorflow_cpu 2.21.0"],
+    )  # fmt: skip
+    assert "Beside it: jax 0.10.2" in text.splitlines()
     assert "tensorflow" not in json.loads(harness.execute([harness.COMMAND, "info", "--format", "json"]).ok().stdout)
 
 
