@@ -141,7 +141,9 @@ size_t PageFile::device_of(const DeviceAnalysis* analysis) const {
            (device.index == analysis->device ||
             std::ranges::find(analysis->parts, device.index) != analysis->parts.end());
   };
-  const auto known = std::ranges::find_if(devices_, is_it);
+  const auto is_main = [&](const PageDevice& one) { return one.is_main && is_it(one); };
+  auto known = std::ranges::find_if(devices_, is_main);  // of a sum the largest part
+  if (known == devices_.end()) known = std::ranges::find_if(devices_, is_it);
   return known == devices_.end() ? 0 : static_cast<size_t>(known - devices_.begin());
 }
 

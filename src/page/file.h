@@ -24,7 +24,7 @@ struct PageDevice {
   uint32_t index = 0;  ///< in Tables::devices
   std::string name;
   bool has_times = false;              ///< else the times are numbers of events
-  bool is_main = false;                ///< it, or the sum that it is a part of, is the answer
+  bool is_main = false;                ///< the answer, or the largest part of the sum that is
   bool has_requested_sizes = false;    ///< else they were rounded
   std::string why_no_categories;       ///< where no block's is known
   std::string why_unknown_before;      ///< what was before the first event; empty where it is known

@@ -76,8 +76,12 @@ const DeviceAnalysis* WholeRun::device(uint16_t index) const {
 
 bool WholeRun::is_main(uint16_t index) const {
   const DeviceAnalysis* main = main_device(analysis(), tables());
-  return main != nullptr &&
-         (main == device(index) || std::ranges::find(main->parts, index) != main->parts.end());
+  if (main == nullptr || main->parts.empty()) return main != nullptr && main == device(index);
+  const auto peak_of = [&](uint16_t part) {
+    const DeviceAnalysis* of = device(part);
+    return of == nullptr ? 0 : of->figures.peak_bytes;
+  };
+  return index == *std::ranges::max_element(main->parts, {}, peak_of);
 }
 
 bool WholeRun::has_times(uint16_t index) const {

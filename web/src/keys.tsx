@@ -3,16 +3,12 @@ import { signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { is_dark } from "./draw/palette.ts";
 import { device, has_times, moment, moments, subject } from "./state/run.ts";
-import { go, part, redo, undo } from "./state/view.ts";
+import { go, part, redo, TABS, undo } from "./state/view.ts";
 import { go_out } from "./views/holders.tsx";
 import * as moves from "./views/moves.ts";
 import { store } from "./state/run.ts";
 
 export const help_open = signal(false);
-export const TABS: [string, string][] = [
-  ["holders", "Holders"], ["space", "Address space"], ["findings", "Findings"], ["report", "Report"], ["block", "Block"],
-  ["whatif", "What-if"], ["compare", "Compare"], ["source", "Source"], ["devices", "Devices"],
-];
 const GROUPS = ["category", "module", "line", "stack", "stream", "process", "thread", "blocks", "none"];
 
 export function toggle_theme(): void {

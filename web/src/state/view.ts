@@ -39,6 +39,12 @@ export const START: View = {
   settings: "", capacity: "", other: -1, other_device: -1, at_a: -1, at_b: -1, lines: "reserved,capacity", lanes: true,
 };
 
+/** Names in addresses, and as shown. */
+export const TABS: [string, string][] = [
+  ["holders", "Holders"], ["space", "Address space"], ["findings", "Findings"], ["report", "Report"], ["block", "Block"],
+  ["whatif", "What-if"], ["compare", "Compare"], ["source", "Source"], ["devices", "Devices"],
+];
+
 export const view = signal<View>(START);
 
 /** One member of the view; its readers are not redrawn when other members change. */
@@ -67,6 +73,7 @@ export function from_hash(hash: string): View {
     } else if (typeof start === "boolean") out[name] = text === "true";
     else out[name] = text.slice(0, 2000);
   }
+  if (!TABS.some(([id]) => id === out.tab)) out.tab = START.tab;
   return out as unknown as View;
 }
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { load } from "../load.mjs";
 
-const { go, undo, view, is_elsewhere, START } = await load("state/view.ts");
+const { from_hash, go, undo, view, is_elsewhere, START } = await load("state/view.ts");
 
 test("what is counted in one device's events does not go with the view to another", () => {
   const of_one = { from: 5, to: 90, moment: 7, range_from: 6, range_to: 8, block: 3, at_a: 10, at_b: 20 };
@@ -17,6 +17,11 @@ test("what is counted in one device's events does not go with the view to anothe
   // What is chosen with the device is of that device.
   go({ file: 1, moment: 4, at_b: 2 });
   assert.deepEqual(view.peek(), { ...START, by: "module", tab: "compare", file: 1, moment: 4, at_b: 2 });
+});
+
+test("an address with a tab that there is not shows the first one", () => {
+  assert.equal(from_hash("#tab=whatif").tab, "whatif");
+  assert.equal(from_hash("#tab=time&by=line").tab, "holders");
 });
 
 test("Back returns from another file, device, tab or tile, not from a movement", () => {
