@@ -137,6 +137,24 @@ def test_every_finding_costs_score_and_has_its_advice(analyzer):
     assert scores["good"] == 10 and scores["leak"] < 7 and scores["spike"] < 10
 
 
+def test_a_function_whose_calls_keep_more_and_more_costs_growth_where_the_whole_series_does_not_grow(analyzer):
+    level = 100 * MIB
+    calls = [result("steady", i, 0.5, level, level + MIB, level) for i in range(90)]
+    report = analyzer.generate_optimization_report(calls)
+    good = {part["name"]: part["value"] for part in report["optimization_score_parts"]}
+    assert (good["growth"], good["cleanup"]) == (10, 10)
+    for i in range(10):
+        before = level + 4 * i * MIB
+        calls.append(result("leaky", 90 + i, 0.5, before, before + 4 * MIB, before + 4 * MIB))
+    report = analyzer.generate_optimization_report(calls)
+    assert [leak["function"] for leak in report["leaks"]] == ["leaky"]
+    parts = {part["name"]: part for part in report["optimization_score_parts"]}
+    # What is known to stay after each of nine calls: 104 to 136 MiB.
+    assert parts["growth"]["value"] == pytest.approx(6 - 6 * 32 / 104)
+    assert parts["growth"]["reason"] == "calls of leaky keep 32.0 MiB more"
+    assert (parts["cleanup"]["value"], parts["cleanup"]["reason"]) == (None, "memory grows to the end")
+
+
 def test_a_gap_costs_score(analyzer):
     allocated, total = [10 * 2**30] * 30, 80 * 2**30
     none = analyzer.generate_optimization_report(samples(allocated, used=[v + MIB for v in allocated], total=total))

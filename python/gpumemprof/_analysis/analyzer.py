@@ -133,7 +133,7 @@ class MemoryAnalyzer:
         functions = self._growing_functions(measured)
         leaks = [*report["findings"], *functions]
         gaps = analyze_gaps(telemetry, self.sensitivity) if telemetry else None
-        score, parts, reason = score_of(measured, report, len(functions), gaps)
+        score, parts, reason = score_of(measured, report, functions, gaps)
         patterns, insights = self._patterns(measured, report), insights_of(measured, report)
         issues = [*leaks, *(gap.to_dict() for gap in gaps or ())]
         return OptimizationReport(

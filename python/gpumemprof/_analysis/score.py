@@ -13,29 +13,54 @@ from .measured import Measured
 BEST = 10.0
 LEAST_CALLS = 6  # of a function that another call followed, before they are a series
 _COMFORTABLE = 0.8  # of the limit, as in docs/scores.md
+_GROWTH_COSTS = 4.0  # any growth, as in docs/scores.md
 _COST = {"info": 2.0, "warning": 5.0, "critical": 9.0}
 
 Part = dict[str, Any]  # {"name", "weight", "value": float | None, "reason"}
 
 
 def score_of(
-    measured: Measured, series_report: dict[str, Any], growing_functions: int, gaps: Findings[GapFinding] | None
+    measured: Measured,
+    series_report: dict[str, Any],
+    growing_functions: list[dict[str, Any]],
+    gaps: Findings[GapFinding] | None,
 ) -> tuple[float | None, list[Part], str]:
     """(0 to 10 or None, its parts, why there is none): the weighted mean of the parts that are known.
 
     The parts of the series are growth, cleanup, spikes and fragmentation of docs/scores.md. Here are added: `peak`
     (weight 3), which takes the peaks of calls, not only of samples; `functions` (weight 2): the share of the
     functions called often enough whose calls keep more and more memory; `gap` (weight 2): 10 less 2, 5 or 9 for the
-    worst finding outside of the allocator."""
+    worst finding outside of the allocator. What the calls of a function keep also limits growth, as a leak of a recording
+    does, whatever the whole series looks like."""
     parts = [peak_part(measured)]
-    parts += [part for part in series_report["score"]["parts"] if part["name"] != "peak"]
-    parts += [functions_part(measured, growing_functions), gap_part(gaps)]
+    parts += [_with_growth(part, growing_functions) for part in series_report["score"]["parts"] if part["name"] != "peak"]
+    parts += [functions_part(measured, len(growing_functions)), gap_part(gaps)]
     known = [part for part in parts if part["value"] is not None]
     if not known:
         reason = measured.unknown or series_report["score"]["reason"] or "nothing was measured that can be scored"
         return None, parts, reason
     weights = sum(part["weight"] for part in known)
     return sum(part["value"] * part["weight"] for part in known) / weights, parts, ""
+
+
+def _with_growth(part: Part, growing: list[dict[str, Any]]) -> Part:
+    """A part of the series in the light of functions whose calls keep more and more: the worst of them, as one may call
+    another. Nothing is released of what still grows."""
+    if not growing or part["name"] not in ("growth", "cleanup"):
+        return part
+    if part["name"] == "cleanup":
+        return _part("cleanup", part["weight"], None, "memory grows to the end")
+    worst = max(growing, key=_share_grown)
+    value = (BEST - _GROWTH_COSTS) * (1 - _share_grown(worst))
+    if part["value"] is not None and part["value"] <= value:
+        return part
+    grown = format_size(worst["evidence"]["growth_bytes"])
+    return _part("growth", part["weight"], value, f"calls of {worst['function']} keep {grown} more")
+
+
+def _share_grown(finding: dict[str, Any]) -> float:
+    start, grown = finding["evidence"]["start_bytes"], finding["evidence"]["growth_bytes"]
+    return 1.0 if start <= 0 else min(1.0, grown / start)
 
 
 def highest_bytes(measured: Measured) -> float | None:
