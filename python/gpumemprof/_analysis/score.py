@@ -30,10 +30,10 @@ def score_of(
     The parts of the series are growth, cleanup, spikes and fragmentation of docs/scores.md. Here are added: `peak`
     (weight 3), which takes the peaks of calls, not only of samples; `functions` (weight 2): the share of the
     functions called often enough whose calls keep more and more memory; `gap` (weight 2): 10 less 2, 5 or 9 for the
-    worst finding outside of the allocator. What the calls of a function keep also limits growth, as a leak of a recording
-    does, whatever the whole series looks like."""
-    parts = [peak_part(measured)]
-    parts += [_with_growth(part, growing_functions) for part in series_report["score"]["parts"] if part["name"] != "peak"]
+    worst finding outside of the allocator. What the calls of a function keep also limits growth, as a leak of a
+    recording does, whatever the whole series looks like."""
+    of_series = [part for part in series_report["score"]["parts"] if part["name"] != "peak"]
+    parts = [peak_part(measured), *(_with_growth(part, growing_functions) for part in of_series)]
     parts += [functions_part(measured, len(growing_functions)), gap_part(gaps)]
     known = [part for part in parts if part["value"] is not None]
     if not known:
