@@ -85,6 +85,23 @@ const SnapshotDevice* replayed_device(WholeRun& whole, const PageDevice& device,
   return nullptr;
 }
 
+/// One of the traces of the allocator's history.
+struct RecordedTrace {
+  std::shared_ptr<const AllocatorSnapshot> history;
+  size_t index = 0;
+  const AllocatorTrace& trace() const { return history->traces[index]; }
+};
+
+/// The device's, whose events are those of the page.
+Result<RecordedTrace> recorded_trace(WholeRun& whole, const PageDevice& device) {
+  const auto history = whole.history();
+  if (!history) return std::unexpected(history.error());
+  const auto index = trace_of(**history, whole.tables(), device, whole.is_snapshot());
+  if (!index || (*history)->traces[*index].events.size() + 1 != device.table->moments())
+    return fail(ErrorCode::kBadInput, "the allocator's history does not match these events");
+  return RecordedTrace{*history, *index};
+}
+
 }  // namespace
 
 PageAnswer whatif_answer(PageRequest& request) {
@@ -108,18 +125,15 @@ PageAnswer whatif_answer(PageRequest& request) {
   if (told->replay.share_matched() < kLeastFidelity)
     return unknown_answer(
         "the replay of the recorded settings is not faithful enough to predict others");
-  const auto history = whole.history();
-  if (!history) return unknown_answer(history.error().message);
-  const auto index = trace_of(**history, whole.tables(), device, whole.is_snapshot());
-  if (!index || (*history)->traces[*index].events.size() + 1 != device.table->moments())
-    return unknown_answer("the allocator's history does not match these events");
-  const AllocatorTrace& trace = (*history)->traces[*index];
+  const auto recorded = recorded_trace(whole, device);
+  if (!recorded) return unknown_answer(recorded.error().message);
+  const AllocatorTrace& trace = recorded->trace();
   Curve curves[2];  // of the recorded settings, and of those asked for
   options->observer = [&](size_t row, uint64_t event, const Simulator& simulator) {
     curves[row].see(event, simulator.statistics());
     return true;
   };
-  const auto study = study_settings(**history, *index, *options);
+  const auto study = study_settings(*recorded->history, recorded->index, *options);
   if (!study && study.error().code == ErrorCode::kUsage)
     return error_answer(400, study.error().message);
   if (!study) return unknown_answer(study.error().message);
@@ -127,7 +141,7 @@ PageAnswer whatif_answer(PageRequest& request) {
   const Curve& curve = curves[study->rows.size() - 1];
   const BlockTable& table = *device.table;
   std::vector<uint32_t> begin, event;
-  std::vector<uint64_t> reserved, baseline, recorded;
+  std::vector<uint64_t> reserved, baseline, was_reserved;
   const uint64_t moments = window.to - window.from;
   const uint64_t count = std::min<uint64_t>(columns, moments);
   for (uint64_t i = 0; i < count; ++i) {
@@ -136,13 +150,13 @@ PageAnswer whatif_answer(PageRequest& request) {
     const auto [most_at, most] = curve.highest(from, to);
     begin.push_back(from), event.push_back(most_at), reserved.push_back(most);
     baseline.push_back(curves[0].highest(from, to).second);
-    if (!table.reserved.empty()) recorded.push_back(table.reserved.at(most_at));
+    if (!table.reserved.empty()) was_reserved.push_back(table.reserved.at(most_at));
   }
   begin.push_back(window.to);
   Columns out;
   out.add("begin", begin), out.add("event", event), out.add("reserved", reserved);
   out.add("baseline", baseline);
-  if (!recorded.empty()) out.add("recorded", recorded);
+  if (!was_reserved.empty()) out.add("recorded", was_reserved);
   Json refused = Json::array();
   constexpr size_t kMostRefused = 1000;
   for (size_t i = 0; i < std::min(kMostRefused, curve.refused.size()); ++i) {
@@ -157,7 +171,7 @@ PageAnswer whatif_answer(PageRequest& request) {
                  {"settings", settings_json()},
                  {"capacity_bytes", row.capacity_bytes ? Json(*row.capacity_bytes) : Json()},
                  {"is_recorded_capacity", study->is_in_that_room},
-                 {"recorded_settings", recorded_text((*history)->settings)},
+                 {"recorded_settings", recorded_text(recorded->history->settings)},
                  {"baseline", row_json(study->rows.front())},
                  {"recorded_peak_bytes", study->recorded_peak_reserved_bytes
                                              ? Json(*study->recorded_peak_reserved_bytes)
@@ -179,12 +193,9 @@ PageAnswer allocator_answer(PageRequest& request) {
   const SnapshotDevice* told = replayed_device(whole, device, &why);
   if (told == nullptr) return unknown_answer(std::move(why));
   if (!told->is_consistent) return unknown_answer(told->contradiction);
-  const auto history = whole.history();
-  if (!history) return unknown_answer(history.error().message);
-  const auto index = trace_of(**history, whole.tables(), device, whole.is_snapshot());
-  if (!index || (*history)->traces[*index].events.size() + 1 != device.table->moments())
-    return unknown_answer("the allocator's history does not match these events");
-  const AllocatorTrace& trace = (*history)->traces[*index];
+  const auto recorded = recorded_trace(whole, device);
+  if (!recorded) return unknown_answer(recorded.error().message);
+  const AllocatorTrace& trace = recorded->trace();
   Json header = {{"event", moment}};
   const auto see = [&](uint64_t event, const Simulator& simulator) {
     if (moment != 0 && (event == kBeforeFirstEvent || event + 1 < moment)) return true;
@@ -195,7 +206,8 @@ PageAnswer allocator_answer(PageRequest& request) {
     header["cached_bytes"] = now.releasable.current;
     return false;
   };
-  replay_recorded(trace, trace_start(trace), (*history)->settings, told->replay.release, see);
+  replay_recorded(trace, trace_start(trace), recorded->history->settings, told->replay.release,
+                  see);
   return columns_answer(Columns().finish(std::move(header)));
 }
 
