@@ -100,7 +100,7 @@ class TrackerStatistics(Printed):
             ("now", "" if self["current_memory_allocated"] is None else format_size(self["current_memory_allocated"])),
             ("allocated", f"{format_size(self['total_allocation_bytes'])} in {self['total_allocations']:,} allocations{how}"),
             ("freed", f"{format_size(self['total_deallocation_bytes'])} in {self['total_deallocations']:,} frees{how}"),
-            ("time to limit", f"unknown: {forecast['reason']}" if seconds is None else f"{seconds:.0f} s at this rate"),
+            ("limit in", f"unknown: {forecast['reason']}" if seconds is None else f"{seconds:.0f} s at this rate"),
             ("alerts", f"{self['alert_count']:,}" if self["alert_count"] else ""),
             ("dropped", f"{self['dropped_events']:,} events" if self["dropped_events"] else ""),
             ("figures", f"{self['basis']}: {self['basis_reason']}"),
