@@ -10,15 +10,25 @@ namespace {
 
 constexpr std::string_view kPeak = "peak>";
 constexpr FindingKind kKinds[] = {
-    FindingKind::kLeak,           FindingKind::kSteadyGrowth,
-    FindingKind::kSpike,          FindingKind::kOutOfMemory,
-    FindingKind::kFragmentation,  FindingKind::kCacheSlack,
-    FindingKind::kRounding,       FindingKind::kGraphPoolSlack,
-    FindingKind::kStrandedStreamCache, FindingKind::kRecordStreamPending,
-    FindingKind::kRefusedThoughItFits, FindingKind::kSettingsConflict,
-    FindingKind::kNcclCommunicators,   FindingKind::kDoubleWeightsInPhase,
-    FindingKind::kPinnedRounding,      FindingKind::kPinnedCacheGrowth,
-    FindingKind::kReplayMismatch,      FindingKind::kInconsistentTrace};
+    FindingKind::kLeak,
+    FindingKind::kSteadyGrowth,
+    FindingKind::kSpike,
+    FindingKind::kOutOfMemory,
+    FindingKind::kFragmentation,
+    FindingKind::kCacheSlack,
+    FindingKind::kRounding,
+    FindingKind::kGraphPoolSlack,
+    FindingKind::kStrandedStreamCache,
+    FindingKind::kRecordStreamPending,
+    FindingKind::kRefusedThoughItFits,
+    FindingKind::kSettingsConflict,
+    FindingKind::kNcclCommunicators,
+    FindingKind::kDoubleWeightsInPhase,
+    FindingKind::kPinnedRounding,
+    FindingKind::kPinnedCacheGrowth,
+    FindingKind::kReplayMismatch,
+    FindingKind::kInconsistentTrace,
+};
 
 /// A refusal is one of memory, whatever its kind.
 bool is_of(const Finding& finding, FindingKind condition) {

@@ -7,7 +7,6 @@
 
 #include "analysis/finding.h"
 #include "analysis/leaks/leak_limit.h"
-#include "analysis/leaks/leak_names.h"
 #include "analysis/replay/snapshot_device.h"
 #include "analysis/series/like_findings.h"
 #include "analysis/series/series.h"
