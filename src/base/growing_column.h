@@ -52,6 +52,11 @@ class GrowingColumn {
     if (size > size_) std::fill(values_ + size_, values_ + size, value);
     size_ = size;
   }
+  /// `count` more at the end, which hold anything until they are written: where they begin.
+  T* extend(size_t count) {
+    if (count > capacity_ - size_) reserve(std::max(size_ + count, 2 * capacity_));
+    return values_ + std::exchange(size_, size_ + count);
+  }
   void reserve(size_t capacity) {
     if (capacity <= capacity_) return;
     if (capacity > SIZE_MAX / 4 / sizeof(T)) throw std::bad_alloc();

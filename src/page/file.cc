@@ -109,12 +109,17 @@ Status PageFile::take_run(std::vector<std::unique_ptr<BlockTable>> tables) {
       document = whole_->document([this](const EvidencePlace& evidence) {
         return page_evidence(evidence, devices_, *tables_);
       });
-    else if (!devices_.empty())
-      first_levels_ = make_levels(main_device(), Dimension::kCategory, nullptr);
+    else if (!devices_.empty() && first_dimension() == Dimension::kCategory)
+      begin_first_levels();  // takes no longer than the document
   });
   if (!document) return std::unexpected(document.error());
   facts_.run = file_json(*this, *whole_, std::move(*document));
   return {};
+}
+
+void PageFile::set_worker(Worker* worker) {
+  worker_ = worker;
+  if (!first_levels_.valid() && !devices_.empty()) begin_first_levels();
 }
 
 void PageFile::leave_index() const {
@@ -133,6 +138,10 @@ Result<WholeRun*> PageFile::whole() {
 size_t PageFile::main_device() const {
   const auto main = std::ranges::find(devices_, true, &PageDevice::is_main);
   return main == devices_.end() ? 0 : static_cast<size_t>(main - devices_.begin());
+}
+
+Dimension PageFile::first_dimension() const {
+  return devices_[main_device()].table->is_told ? Dimension::kCategory : Dimension::kLine;
 }
 
 size_t PageFile::device_of(const DeviceAnalysis* analysis) const {
@@ -169,9 +178,25 @@ PageFile::Levels PageFile::make_levels(size_t device, Dimension by, const Taken&
   return std::make_shared<const KeyLevels>(*of.table, std::move(keys), taken.get());
 }
 
+void PageFile::begin_first_levels() {
+  const auto make = [this] { return make_levels(main_device(), first_dimension(), nullptr); };
+  if (worker_ != nullptr && devices_[main_device()].table->moments() >= kFewMoments)
+    first_levels_ = worker_->begin(make).share();
+  else
+    set_first_levels(make());
+}
+
+void PageFile::set_first_levels(Levels levels) {
+  std::promise<Levels> made;
+  made.set_value(std::move(levels));
+  first_levels_ = made.get_future().share();
+}
+
 const KeyLevels* PageFile::levels(size_t device, Dimension by, const Filter& filter) {
-  if (first_levels_ && device == main_device() && by == Dimension::kCategory && filter.takes_all())
-    return first_levels_.get();
+  if (device == main_device() && by == first_dimension() && filter.takes_all()) {
+    if (!first_levels_.valid()) begin_first_levels();
+    return is_done(first_levels_) ? first_levels_.get().get() : nullptr;
+  }
   Kept& kept = levels_[{device, by, filter.text()}];
   kept.used = ++uses_;
   if (kept.levels) return kept.levels.get();

@@ -49,7 +49,7 @@ class PageFile {
   static Result<std::unique_ptr<PageFile>> load(const std::vector<std::string>& paths,
                                                 const PageLoad& options);
   /// From now on `worker` builds the levels of long runs; it must end before this.
-  void set_worker(Worker* worker) { worker_ = worker; }
+  void set_worker(Worker* worker);
   /// Writes an index if it is worth one. May run while answers are given.
   void leave_index() const;
 
@@ -91,6 +91,10 @@ class PageFile {
   Status take_run(std::vector<std::unique_ptr<BlockTable>> tables);
   Levels make_levels(size_t device, Dimension by, const Taken& taken) const;
   size_t main_device() const;
+  /// Of the chart that the page begins with.
+  Dimension first_dimension() const;
+  void begin_first_levels();
+  void set_first_levels(Levels levels);
 
   std::vector<std::string> paths_;
   PageReading reading_;
@@ -100,7 +104,7 @@ class PageFile {
   const Tables* tables_ = nullptr;
   PageFacts facts_;
   std::vector<PageDevice> devices_;
-  Levels first_levels_;  // of the main device, by category: what the page begins with
+  std::shared_future<Levels> first_levels_;  // of the main device: what the page begins with
   Worker* worker_ = nullptr;
   std::map<std::tuple<size_t, Dimension, std::string>, Kept> levels_;
   std::map<std::pair<size_t, std::string>, KeptFilter> filters_;

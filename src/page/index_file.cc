@@ -15,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kIndexMagic[8] = {'\x89', 'G', 'M', 'P', 'i', 'd', 'x', '1'};
-constexpr uint64_t kIndexVersion = 7;  // of what stands behind the key
+constexpr uint64_t kIndexVersion = 8;  // of what stands behind the key
 
 /// A file of this user's own that is not a link.
 bool is_own(const std::string& path) {
@@ -167,7 +167,7 @@ std::unique_ptr<PageFile> PageIndex::read(const std::string& path, const std::st
     auto levels = std::make_shared<KeyLevels>(*file->devices_[main].table);
     levels->archive(reader);
     if (reader.is_good() && !levels->read()) reader.refuse("its levels do not match its blocks");
-    file->first_levels_ = std::move(levels);
+    file->set_first_levels(std::move(levels));
   }
   if (reader.end()) return file;
   *why = path + ": " + reader.why() + "; the run is read again";
@@ -188,9 +188,9 @@ Status PageIndex::write(const PageFile& file, const std::string& path, const std
   archive_small_tables(writer, const_cast<Tables*>(whole.tables_));
   archive(writer, whole);
   uint64_t main = file.main_device();
-  bool has_levels = file.first_levels_ != nullptr;
+  bool has_levels = file.first_levels_.valid();
   writer.flag(has_levels), writer.number(main);
-  if (has_levels) const_cast<KeyLevels&>(*file.first_levels_).archive(writer);
+  if (has_levels) const_cast<KeyLevels&>(*file.first_levels_.get()).archive(writer);
   Status done = writer.end();
   if (done && rename(fresh.c_str(), path.c_str()) != 0)
     done = fail(ErrorCode::kSystem, path + ": cannot be put in place");

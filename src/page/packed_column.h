@@ -110,12 +110,10 @@ class PackedColumn {
   }
   template <class Stored>
   void pack(uint64_t least, int shift) {
-    const size_t first = packed_.size();
-    packed_.resize(first + kChunk * sizeof(Stored));
     Stored stored[kChunk];
     for (size_t i = 0; i < kChunk; ++i)
       stored[i] = static_cast<Stored>((open_[i] - least) >> shift);
-    std::memcpy(packed_.data() + first, stored, sizeof stored);
+    std::memcpy(packed_.extend(sizeof stored), stored, sizeof stored);
   }
 
   template <class Goes>
