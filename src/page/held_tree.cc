@@ -10,7 +10,9 @@
 namespace gpumemprof {
 
 const char* frame_kind(std::string_view file) {
-  if (is_torch_label(file) || file == kLayerScopeFile || file == kInternalFile) return "label";
+  if (is_torch_label(file) || file == kLayerScopeFile || file == kInternalFile ||
+      file == kOperationFile)
+    return "label";
   if (is_user_file(file)) return "user";
   return is_native_source(file) ? "native" : "library";
 }

@@ -15,7 +15,7 @@
 
 namespace gpumemprof {
 
-/// "user", "label" (no code: a module, mode, phase or layer), "library" or "native".
+/// "user", "label" (no code: a module, operation, mode, phase or layer), "library" or "native".
 const char* frame_kind(std::string_view file);
 
 /// Bytes and blocks by stack and kind.

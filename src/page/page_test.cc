@@ -225,11 +225,11 @@ TEST(AddressSpace, MappedNeighboursAreOneAndMayBeCut) {
   EXPECT_EQ(space.ranges().size(), 2u);
 }
 
-TEST(FrameKind, AModuleModeOrPhaseIsNoCodeOfYours) {
+TEST(FrameKind, AModuleOperationModeOrPhaseIsNoCodeOfYours) {
   EXPECT_STREQ(frame_kind("/job/train.py"), "user");
   EXPECT_STREQ(frame_kind("/usr/lib/python3/dist-packages/torch/nn/functional.py"), "library");
   for (const char* label : {"<torch module>", "<torch mode>", "<torch backward>", "<phase>",
-                            "<layer>", "<tensorflow internal>"})
+                            "<layer>", "<tensorflow>", "<tensorflow internal>"})
     EXPECT_STREQ(frame_kind(label), "label") << label;
 }
 

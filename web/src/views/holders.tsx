@@ -35,7 +35,7 @@ export const tree = computed<Tree | null>(() => {
   const all = whole.value;
   if (!all || library.value || hold.value !== "stack" || all.kinds.length === 0) return all;
   if (!all.kinds.includes("user")) return all;
-  // With the modules, modes and phases in which it ran.
+  // With the modules, operations, modes and phases in which it ran.
   return without(all, (label) => all.kinds[label] === "user" || all.kinds[label] === "label", "no line of your code");
 });
 const chosen = signal(-1);
@@ -134,7 +134,7 @@ function Chosen({ shown }: { shown: Tree }) {
         {kinds ? (
           <dl class="facts">
             <dt>Bold, blue</dt><dd>your code</dd>
-            <dt>Violet</dt><dd>modules, modes and phases</dd>
+            <dt>Violet</dt><dd>modules, operations, modes and phases</dd>
             <dt>Green</dt><dd>libraries</dd>
             <dt>Grey</dt><dd>native code</dd>
           </dl>
