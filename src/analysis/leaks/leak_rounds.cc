@@ -7,6 +7,7 @@
 
 #include "analysis/categories/attribution.h"
 #include "analysis/leaks/leak_period.h"
+#include "analysis/leaks/leaks.h"
 #include "analysis/pass/layer_work.h"
 #include "trace/label_frames.h"
 #include "trace/own_code.h"
@@ -233,6 +234,29 @@ bool keeps_time_better(const Beat& a, const Beat& b) {
   return span_a != span_b ? span_a > span_b : a.longest_gap < b.longest_gap;
 }
 
+/// A round is one call of a line, and most stacks of the call allocate once in it. Where the calls
+/// are too few to be a loop by themselves, what allocates several times in each looks like one: the
+/// beat of the calls, or nothing where `metronome` keeps it.
+std::optional<Beat> beat_of_calls(const ProcessHistory& history, const Tables& tables,
+                                  uint32_t from_window, const Beat& metronome) {
+  const uint32_t line = call_line(tables, metronome.site->stack);
+  std::map<uint64_t, std::vector<Beat>> by_count;
+  size_t stacks = 0;
+  for (const SiteHistory& site : history.sites) {
+    if (site.alloc_count < 2 || call_line(tables, site.stack) != line) continue;
+    Beat beat = beat_of(site, from_window);
+    if (beat.count < 2 || !goes_on_to_end(beat, history.windows(), from_window)) continue;
+    by_count[beat.count].push_back(beat);
+    ++stacks;
+  }
+  for (const auto& [count, beats] : by_count) {
+    if (count >= kLeastRounds) break;
+    if (2 * beats.size() < stacks || !is_multiple(metronome.count, count)) continue;
+    return *std::ranges::min_element(beats, keeps_time_better);
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<Rounds> find_rounds(const ProcessHistory& history, const Tables& tables,
@@ -257,8 +281,16 @@ std::optional<Rounds> find_rounds(const ProcessHistory& history, const Tables& t
     if (beat->count != loop.count) continue;
     if (!metronome || keeps_time_better(*beat, *metronome)) metronome = beat;
   }
+  uint64_t count = loop.count;
+  const std::optional<Beat> calls = beat_of_calls(history, tables, from_window, *metronome);
+  if (calls) metronome = &*calls, count = calls->count;
+  if (count < kLeastSteps) {
+    *why_none = "the line of the repeated allocations is called fewer than " +
+                std::to_string(kLeastSteps) + " times";
+    return std::nullopt;
+  }
   Rounds out{.metronome = metronome->site,
-             .count = loop.count,
+             .count = count,
              .allocs_a_round = metronome->allocs_a_round,
              .in_worker = loop.in_worker};
   out.have_passes = std::ranges::any_of(beats, [&](const Beat& beat) {

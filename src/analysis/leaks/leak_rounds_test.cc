@@ -176,6 +176,46 @@ TEST_F(LeakRounds, ALineThatMakesSeveralSizesGoesRoundOnceForItsLargest) {
   EXPECT_EQ(found->count, 4 * kRounds);
 }
 
+/// `calls` of a module: in each of them one of its stacks makes two blocks, the others one.
+ProcessHistory calls_of(uint32_t twice, const std::vector<uint32_t>& once, uint32_t calls) {
+  ProcessHistory history;
+  history.sites.push_back({.stack = twice, .alloc_count = 2 * calls, .live_count = calls});
+  for (uint32_t stack : once) history.sites.push_back({.stack = stack, .alloc_count = calls});
+  for (uint32_t call = 0; call < calls; ++call) {
+    for (SiteHistory& site : history.sites) {
+      const auto allocs = static_cast<uint32_t>(site.alloc_count / calls);
+      site.cells.push_back({.window = history.windows(), .allocs = allocs});
+      history.end_ns.push_back(history.windows());
+    }
+  }
+  return history;
+}
+
+TEST_F(LeakRounds, AStackThatAllocatesTwiceInACallDoesNotHalveARoundOfFewCalls) {
+  const uint32_t call = tables_.stacks.push(
+      line(7), frame("/site-packages/torch/nn/modules/module.py", "Module._call_impl", 1775));
+  const auto within = [&](std::string_view module) {
+    return tables_.stacks.push(call, frame(kModuleFile, module, 0));
+  };
+  const std::vector<uint32_t> once = {within("norm"), within("mlp"), within("head")};
+  // Another line drops what it makes, twice a call too: it is a loop.
+  const auto of = [&](uint32_t calls) {
+    ProcessHistory history = calls_of(within("attention"), once, calls);
+    SiteHistory other = history.sites[0];
+    other.stack = line(8), other.live_count = 0;
+    history.sites.push_back(other);
+    return find_rounds(history, tables_, 0, &why_);
+  };
+  const auto found = of(8);
+  ASSERT_TRUE(found) << why_;
+  EXPECT_EQ(found->count, 8u) << "calls, not its 16 blocks";
+  EXPECT_EQ(found->allocs_a_round, 1u);
+  EXPECT_TRUE(found->have_passes);
+  EXPECT_EQ(of(20)->count, 20u);
+  EXPECT_FALSE(of(7)) << "14 blocks, of too few calls";
+  EXPECT_EQ(why_, "the line of the repeated allocations is called fewer than 8 times");
+}
+
 TEST_F(LeakRounds, LinesThatAllocateTwiceInARoundDoNotHalveIt) {
   ProcessHistory history = joins(line(7), 3);
   history.sites.push_back(joins(line(8), 3).sites[0]);
