@@ -5,6 +5,7 @@
 
 #include "analysis/advice/tensorflow_advice.h"
 #include "analysis/pass/layer_work.h"
+#include "base/or_null.h"
 #include "report/describe/explanation.h"
 #include "report/describe/facts.h"
 #include "report/describe/refusal_words.h"
@@ -276,10 +277,13 @@ Json device_json(const DeviceAnalysis& device, const Analysis& analysis, const T
   const uint64_t allocs = action_count(figures, Action::kAlloc);
   out["total"] = {{"alloc_count", allocs},
                   {"alloc_bytes", figures.total_bytes},
-                  {"alloc_per_second", rate_per_second(allocs, device)},
-                  {"bytes_per_second", rate_per_second(figures.total_bytes, device)},
+                  {"alloc_per_second", or_null(rate_per_second(allocs, analysis, device))},
+                  {"bytes_per_second",
+                   or_null(rate_per_second(figures.total_bytes, analysis, device))},
                   {"unmatched_frees", figures.unmatched_frees},
                   {"repeated_allocs", figures.repeated_allocs}};
+  if (const std::string why = why_no_times(analysis, device); !why.empty())
+    unknown["total.alloc_per_second"] = unknown["total.bytes_per_second"] = why;
   out["temporaries"] = temporaries_json(device, analysis, tables);
   out["lifetimes"] = lifetimes_json(device);
   out["timeline"] = timeline_json(device.timeline);

@@ -92,9 +92,15 @@ Section answer_section(const Subject& subject, const DeviceAnalysis* device) {
 
 Section file_section(const Analysis& analysis) {
   const uint64_t from = std::min(analysis.start_time_ns, analysis.last_time_ns);
+  const bool lacks_times = std::ranges::any_of(analysis.devices, [&](const DeviceAnalysis& device) {
+    return !why_no_times(analysis, device).empty();
+  });
+  const bool has_span = !lacks_times && analysis.last_time_ns > from;
   Section out;
-  out.add(Sentence{fmt::format("{}, {}. {} in {}.", format_plural(analysis.events, "event"),
-                               format_duration(analysis.last_time_ns - from),
+  out.add(Sentence{fmt::format("{}{}. {} in {}.", format_plural(analysis.events, "event"),
+                               lacks_times ? " without times"
+                               : has_span  ? ", " + format_duration(analysis.last_time_ns - from)
+                                           : "",
                                format_bytes(analysis.source.bytes), analysis.source.path),
                    Tone::kDim});
   return out;

@@ -274,7 +274,15 @@ std::optional<std::string> peak_reserved_text(const DeviceAnalysis& device) {
   return format_bytes(*reserved_bytes);
 }
 
-double rate_per_second(uint64_t amount, const DeviceAnalysis& device) {
+std::string why_no_times(const Analysis& analysis, const DeviceAnalysis& device) {
+  const bool has_times = device.snapshot ? device.snapshot->has_times || !device.snapshot->has_history
+                                         : analysis.source.can.times || is_moment(device);
+  return has_times ? "" : "the events have no times";
+}
+
+std::optional<double> rate_per_second(uint64_t amount, const Analysis& analysis,
+                                      const DeviceAnalysis& device) {
+  if (!why_no_times(analysis, device).empty()) return std::nullopt;
   if (device.last_time_ns <= device.first_time_ns) return 0;
   return static_cast<double>(amount) * 1e9 /
          static_cast<double>(device.last_time_ns - device.first_time_ns);

@@ -58,8 +58,13 @@ WallTime wall_time(const Process& process, uint64_t time_ns);
 /// Peak of the bytes reserved from the device, if the framework or a replay knows it.
 std::optional<std::string> peak_reserved_text(const DeviceAnalysis& device);
 
+/// Why no time of the device is known: one phrase; empty where times are known.
+std::string why_no_times(const Analysis& analysis, const DeviceAnalysis& device);
+
 /// Events a second over the span in which the device had events; 0 where that is a single moment.
-double rate_per_second(uint64_t amount, const DeviceAnalysis& device);
+/// Absent where the events have no times.
+std::optional<double> rate_per_second(uint64_t amount, const Analysis& analysis,
+                                      const DeviceAnalysis& device);
 
 /// "Score: 8.2 of 10 (growth 10.0, …)." or "Score: none, because ….", without a newline.
 std::string score_sentence(const Score& score);

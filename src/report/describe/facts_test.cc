@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "analysis/host/host_memories.h"
+#include "analysis/replay/snapshot_device.h"
 
 namespace gpumemprof {
 namespace {
@@ -35,6 +36,21 @@ TEST(PeakSentence, OfMapsSaysThatTheyAreMappedAndWhatIsResident) {
   EXPECT_EQ(peak_sentence(analysis, tables, maps),
             "Peak 3.00 MiB mapped on host anonymous maps, 3.000 s after the start (2.00 MiB resident "
             "in the whole process)");
+}
+
+TEST(RatePerSecond, IsUnknownWhereTheEventsHaveNoTimes) {
+  const Analysis analysis;
+  SnapshotDevice history;
+  history.has_history = true;
+  DeviceAnalysis device{.first_time_ns = 1, .last_time_ns = 2'000'000'001};
+  device.figures.actions[static_cast<size_t>(Action::kAlloc)] = 10;
+  device.snapshot = std::make_shared<SnapshotDevice>(history);
+  EXPECT_FALSE(rate_per_second(10, analysis, device));
+  EXPECT_EQ(why_no_times(analysis, device), "the events have no times");
+  history.has_times = true;
+  device.snapshot = std::make_shared<SnapshotDevice>(history);
+  EXPECT_EQ(rate_per_second(10, analysis, device), 5);
+  EXPECT_EQ(why_no_times(analysis, device), "");
 }
 
 }  // namespace

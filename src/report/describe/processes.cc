@@ -21,11 +21,12 @@ Row device_row(const Subject& subject, const DeviceAnalysis& device) {
   const bool is_of_snapshot = device.snapshot && !device.snapshot->is_recorded;
   std::string name = memory_name(device, subject.tables);
   if (!is_of_snapshot) name += ", " + process_label(process_at(subject.tables, memory.process), 32);
+  const auto rate = rate_per_second(allocs, subject.analysis, device);
   return {.cells = {{format_bytes(figures.peak_bytes)},
                     {format_bytes(figures.live_bytes)},
                     {format_bytes(figures.total_bytes)},
                     {format_count(allocs)},
-                    {format_count(static_cast<uint64_t>(rate_per_second(allocs, device)))},
+                    {rate ? format_count(static_cast<uint64_t>(*rate)) : "unknown"},
                     {peak_reserved_text(device).value_or("unknown")},
                     {std::move(name)}},
           .evidence = evidence_at_peak(device)};
@@ -53,6 +54,12 @@ Section devices_section(const Subject& subject) {
   add_rows(devices, subject.options.table_rows, &table,
            [&](const DeviceAnalysis* device) { return device_row(subject, *device); });
   out.add(std::move(table));
+  for (const DeviceAnalysis* device : devices) {
+    const std::string why = why_no_times(analysis, *device);
+    if (why.empty()) continue;
+    out.add(Sentence{"Allocations per second are unknown: " + why + "."});
+    break;
+  }
   return out;
 }
 
