@@ -10,7 +10,7 @@ import harness
 
 Peak = collections.namedtuple("Peak", "bytes event time_ns", defaults=(None, None))
 SENTENCE = re.compile(
-    r"(?:Peak|Live) [0-9.]+ (?:[KMGT]i)?B (?:requested )?on [^,;<]+(?:, (?:before the first event|at the moment of the snapshot|"
+    r"(?:Peak|Live) [0-9.]+ (?:[KMGT]i)?B on [^,;<]+(?:, (?:before the first event|"
     r"at the one moment that the file covers))?(?:, [^,;<]+ after the start)?(?: \(event [0-9,]+ of [0-9,]+\))?")
 UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 SEGMENT = 2 << 20

@@ -103,9 +103,6 @@ class Paragraph {
   std::string share(uint64_t bytes) const {
     return fmt::format("{} ({})", format_bytes(bytes), format_percent(bytes, peak_));
   }
-  bool is_snapshot_without_history() const {
-    return device_.snapshot && !device_.snapshot->has_history;
-  }
   bool is_before_events() const {
     return device_.snapshot ? !device_.snapshot->peak_event
                             : is_peak_before_events(analysis_, device_);
@@ -119,7 +116,7 @@ class Paragraph {
     std::string text =
         fmt::format("{} in {} were live on {}", format_bytes(peak_), format_plural(blocks, "block"),
                     memory_name(device_, tables_));
-    if (is_moment(device_) || is_snapshot_without_history()) {
+    if (is_moment(device_)) {
       text += " at the one moment that the file covers";
     } else if (is_before_events()) {
       text += " at the peak, before the first event that was recorded";

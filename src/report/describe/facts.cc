@@ -22,14 +22,17 @@ std::string moment_text(const Analysis& analysis, uint64_t time_ns) {
 
 namespace {
 
+constexpr const char* kAtTheOneMoment = ", at the one moment that the file covers";
+
 /// By an allocator's own history: it counts events by device, and knows what was asked for.
 std::string snapshot_peak_sentence(const Analysis& analysis, const Tables& tables,
                                    const DeviceAnalysis& device) {
   const Device& memory = device_at(tables, device.device);
   const SnapshotDevice& snapshot = *device.snapshot;
-  std::string text = fmt::format("Peak {} requested on {}", format_bytes(device.figures.peak_bytes),
-                                 device_name(memory));
-  if (!snapshot.has_history) return text + ", at the moment of the snapshot";
+  const bool moment = is_moment(device);
+  std::string text = fmt::format("{} {} on {} (requested bytes)", moment ? "Live" : "Peak",
+                                 format_bytes(device.figures.peak_bytes), device_name(memory));
+  if (moment) return text + kAtTheOneMoment;
   if (!snapshot.peak_event) return text + ", before the first event";
   if (snapshot.has_times) text += ", " + moment_text(analysis, device.figures.peak_time_ns);
   uint64_t events = 0;
@@ -85,7 +88,7 @@ std::string peak_sentence(const Analysis& analysis, const Tables& tables,
       fmt::format("{} {}{} on {}", moment ? "Live" : "Peak", format_bytes(device.figures.peak_bytes),
                   is_host_map(memory) ? " mapped" : "", memory_name(device, tables));
   if (moment) {
-    text += ", at the one moment that the file covers";
+    text += kAtTheOneMoment;
   } else if (is_peak_before_events(analysis, device)) {
     text += ", before the first event";
   } else if (analysis.source.can.times) {
@@ -119,7 +122,7 @@ bool is_moment(const DeviceAnalysis& device) {
     if (device.figures.actions[action] != 0 && static_cast<Action>(action) != Action::kSnapshot)
       return false;
   }
-  return !device.snapshot;
+  return true;
 }
 
 std::string no_such_step_text(const DeviceAnalysis& device, uint64_t step) {

@@ -14,7 +14,8 @@ namespace gpumemprof {
 std::string moment_text(const Analysis& analysis, uint64_t time_ns);
 
 /// "Peak 412 MiB on cpu, 3.214 s after the start", of several processes with ", process 12 (python
-/// train.py)"; without times " (event 48,120 of 96,002)".
+/// train.py)"; without times " (event 48,120 of 96,002)". By an allocator's history "Peak 412 MiB on
+/// cuda:0 (requested bytes)", as what it allocates is rounded. Of a moment "Live 412 MiB …".
 std::string peak_sentence(const Analysis& analysis, const Tables& tables,
                           const DeviceAnalysis& device);
 
@@ -22,7 +23,7 @@ std::string peak_sentence(const Analysis& analysis, const Tables& tables,
 /// peak.
 bool is_peak_before_events(const Analysis& analysis, const DeviceAnalysis& device);
 /// True if the source has only the live memory of one moment: all of it is in the
-/// state before the first event, and no event changes it.
+/// state before the first event, and no event changes it. Its peak is unknown.
 bool is_moment(const DeviceAnalysis& device);
 
 /// One line: "Nothing was lost.", "LOST: …" or, where no number is known, "Not complete: …"; with

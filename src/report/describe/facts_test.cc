@@ -4,6 +4,7 @@
 
 #include "analysis/host/host_memories.h"
 #include "analysis/replay/snapshot_device.h"
+#include "report/describe/snapshot_words.h"
 
 namespace gpumemprof {
 namespace {
@@ -51,6 +52,50 @@ TEST(RatePerSecond, IsUnknownWhereTheEventsHaveNoTimes) {
   device.snapshot = std::make_shared<SnapshotDevice>(history);
   EXPECT_EQ(rate_per_second(10, analysis, device), 5);
   EXPECT_EQ(why_no_times(analysis, device), "");
+}
+
+TEST(PeakSentence, OfAnAllocatorsHistorySaysThatItsBytesAreThoseRequested) {
+  Tables tables;
+  tables.devices = {{.type = 1, .index = 1, .size_is_requested = true}};
+  Analysis analysis;
+  SnapshotDevice history;
+  history.has_history = history.has_times = true;
+  history.peak_event = 1;
+  DeviceAnalysis device;
+  device.figures.peak_bytes = 3 << 20, device.figures.peak_time_ns = 2'000'000'000;
+  device.figures.actions[static_cast<size_t>(Action::kAlloc)] = 2;
+  device.snapshot = std::make_shared<SnapshotDevice>(history);
+  EXPECT_EQ(peak_sentence(analysis, tables, device),
+            "Peak 3.00 MiB on cuda:1 (requested bytes), 2.000 s after the start (event 2 of 2)");
+  device.figures.actions[static_cast<size_t>(Action::kAlloc)] = 0;
+  device.figures.actions[static_cast<size_t>(Action::kSnapshot)] = 1;
+  EXPECT_EQ(peak_sentence(analysis, tables, device),
+            "Live 3.00 MiB on cuda:1 (requested bytes), at the one moment that the file covers")
+      << "no event changes what is live, so what it was before is unknown";
+}
+
+TEST(ReservedSentence, NamesWhatIsRoundingBesideWhatIsLostToFragmentation) {
+  SnapshotDevice history;
+  history.is_consistent = true;
+  history.replay.peak_reserved.bytes = 100 << 20;
+  AllocatorMoment moment;
+  moment.figures = {.allocated_bytes = 80 << 20,
+                    .active_bytes = 80 << 20,
+                    .requested_bytes = 77 << 20,
+                    .reserved_bytes = 90 << 20,
+                    .releasable_bytes = 4 << 20};
+  moment.pinned_bytes = 6 << 20;
+  history.at_peak = moment;
+  EXPECT_EQ(reserved_sentence(history, false),
+            "Reserved at most 100 MiB; at the peak 90.0 MiB: 80.0 MiB allocated (3.00 MiB of it "
+            "rounding), 6.00 MiB lost to fragmentation, 4.00 MiB cached.");
+  EXPECT_EQ(reserved_sentence(history, true),
+            "Reserved 90.0 MiB: 80.0 MiB allocated (3.00 MiB of it rounding), 6.00 MiB lost to "
+            "fragmentation, 4.00 MiB cached.");
+  history.at_peak->figures.requested_bytes = 80 << 20;
+  EXPECT_EQ(reserved_sentence(history, true),
+            "Reserved 90.0 MiB: 80.0 MiB allocated, 6.00 MiB lost to fragmentation, 4.00 MiB "
+            "cached.");
 }
 
 }  // namespace

@@ -160,7 +160,7 @@ std::vector<std::string> oom_details(const OomExplanation& oom, const SnapshotDe
   return out;
 }
 
-std::string reserved_sentence(const SnapshotDevice& device) {
+std::string reserved_sentence(const SnapshotDevice& device, bool is_moment) {
   if (!device.is_consistent) {
     return "Allocated and reserved bytes over time are unknown: " + device.contradiction + ".";
   }
@@ -168,12 +168,16 @@ std::string reserved_sentence(const SnapshotDevice& device) {
       fmt::format("Reserved at most {}", format_bytes(device.replay.peak_reserved.bytes));
   if (!device.at_peak) return text + '.';
   const MemoryFigures& figures = device.at_peak->figures;
-  return text + fmt::format(
-                    "; at the peak {}: {} allocated, {} lost to fragmentation, "
-                    "{} cached.",
-                    format_bytes(figures.reserved_bytes), format_bytes(figures.allocated_bytes),
-                    format_bytes(device.at_peak->pinned_bytes),
-                    format_bytes(figures.releasable_bytes));
+  text = fmt::format("{} {}: {} allocated", is_moment ? "Reserved" : text + "; at the peak",
+                     format_bytes(figures.reserved_bytes), format_bytes(figures.allocated_bytes));
+  // Blocks that wait for a stream are rounded, too, but the program no longer holds them.
+  if (figures.active_bytes == figures.allocated_bytes &&
+      figures.requested_bytes < figures.allocated_bytes)
+    text += fmt::format(" ({} of it rounding)",
+                        format_bytes(figures.allocated_bytes - figures.requested_bytes));
+  return text + fmt::format(", {} lost to fragmentation, {} cached.",
+                            format_bytes(device.at_peak->pinned_bytes),
+                            format_bytes(figures.releasable_bytes));
 }
 
 std::string replay_sentence(const SnapshotDevice& device) {
