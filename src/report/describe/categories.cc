@@ -228,7 +228,7 @@ Section categories_section(const Subject& subject, const DeviceAnalysis& device)
   add_confidence(known, total, &out);
   add_groups(sums.modules, "By module:", "module", "(outside of any module)", total, most, &out);
   const char* outside =
-      known.is_by_rules ? "(outside, or before the trace began)" : "(outside: setup, data)";
+      known.is_by_rules ? "(outside, or before the recording began)" : "(outside: setup, data)";
   add_groups(sums.phases, "By phase of allocation:", "phase", outside, total, most, &out);
   add_groups(sums.user_phases, "By phase set by the program:", "phase", "(outside of any phase)",
              total, most, &out);

@@ -232,10 +232,17 @@ class Paragraph {
     if (lines.empty()) return say("No line is known.");
     if (lines.size() == 1 && lines[0].node == 0)
       return say("Which line allocated them is unknown: no stack was recorded.");
-    const uint64_t bytes = figure("line_1_bytes", lines[0].bytes);
-    const std::string name = lines[0].node == 0 ? std::string("Code without a stack")
-                                                : headline_text(tables_, lines[0].node, folder_);
-    say(fmt::format("{} allocated most: {}{}.", name, share(bytes), module_));
+    const bool lacks_most = lines[0].node == 0;
+    if (lacks_most) {
+      say(fmt::format("{} {}.", share(figure("no_stack_bytes", lines[0].bytes)),
+                      is_no_stack_from_before(device_)
+                          ? "were live before the recording began and have no stack"
+                          : "have no stack"));
+    }
+    const HolderLine& line = lines[lacks_most ? 1 : 0];
+    say(fmt::format("{}{} allocated most: {}{}.", lacks_most ? "Of the rest, " : "",
+                    headline_text(tables_, line.node, folder_),
+                    share(figure("line_1_bytes", line.bytes)), module_));
   }
 
   const char* or_checkpointing() const { return checkpoints_ ? "" : " or checkpointing"; }

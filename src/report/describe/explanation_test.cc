@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "analysis/replay/snapshot_device.h"
 #include "report/sample_for_tests.h"
 #include "trace/label_frames.h"
 
@@ -22,6 +23,24 @@ TEST(Explanation, WithoutCategoriesAndStepsItSaysWhatThereIs) {
   EXPECT_EQ(next_beside_advice(analysis, source.tables(), analysis.devices[0], "/opt/job"),
             "Next: look at train.py:41 step first: it held 700 B (70.0 %) at the peak, the most of "
             "all lines.");
+}
+
+TEST(Explanation, WhatHasNoStackIsNoCodeAndTheLineOfTheRestFollows) {
+  MemorySource source = sample_source();
+  Analysis analysis = analyze_all(source);
+  DeviceAnalysis& device = analysis.devices[0];  // 1000 B at its peak
+  device.holders_at_peak = {{0, 700, 2}, {4, 300, 1}};
+  EXPECT_THAT(explain_peak(analysis, source.tables(), device, "/opt/job").text,
+              testing::HasSubstr(". 700 B (70.0 %) have no stack. Of the rest, model.py:7 "
+                                 "Model.__init__ allocated most: 300 B (30.0 %). Next: "));
+  SnapshotDevice history{.live_before_bytes = 700, .has_times = true, .peak_event = 2};
+  device.snapshot = std::make_shared<SnapshotDevice>(history);
+  const PeakExplanation why = explain_peak(analysis, source.tables(), device, "/opt/job");
+  EXPECT_THAT(why.text,
+              testing::HasSubstr(". 700 B (70.0 %) were live before the recording began and have no "
+                                 "stack. Of the rest, model.py:7 Model.__init__ allocated most: "
+                                 "300 B (30.0 %). Next: "));
+  EXPECT_THAT(why.figures, testing::Contains(std::pair<std::string, uint64_t>("no_stack_bytes", 700)));
 }
 
 /// A parameter of 3 KiB, in the second step an activation of 1 KiB that the step frees again.

@@ -233,6 +233,12 @@ std::vector<std::string> caveats(const Analysis& analysis, const Tables& tables,
   return out;
 }
 
+bool is_no_stack_from_before(const DeviceAnalysis& device) {
+  uint64_t bytes = 0;
+  for (const Holder& holder : device.holders_at_peak) bytes += holder.stack == 0 ? holder.bytes : 0;
+  return device.snapshot && bytes != 0 && bytes <= device.snapshot->live_before_bytes;
+}
+
 std::string no_stack_words(const DeviceAnalysis& device, const Tables& tables) {
   const Device& memory = device_at(tables, device.device);
   if (memory.type == kJaxCpu && !process_at(tables, memory.process).stacks.starts_with("none")) {
@@ -240,20 +246,20 @@ std::string no_stack_words(const DeviceAnalysis& device, const Tables& tables) {
            "uses yours for what has its inputs ready (jax.block_until_ready)";
   }
   constexpr size_t kMostTypes = 3;
-  uint64_t bytes = 0;
-  for (const Holder& holder : device.holders_at_peak) bytes += holder.stack == 0 ? holder.bytes : 0;
-  std::string why;
-  if (device.snapshot && bytes != 0 && bytes <= device.snapshot->live_before_bytes)
-    why = "allocated before the history began";
+  const std::string why =
+      is_no_stack_from_before(device) ? "allocated before the recording began" : "";
   std::array<uint64_t, kCategories> by_category{};
   for (const CategoryHolder& holder : device.categories.at_peak) {
     if (holder.stack == 0) by_category[static_cast<size_t>(holder.category)] += holder.bytes;
   }
   std::vector<size_t> order;
+  bool is_any_known = false;
   for (size_t i = 0; i < kCategories; ++i) {
-    const bool is_known = static_cast<Category>(i) != Category::kUnknown;
-    if (is_known && by_category[i] != 0) order.push_back(i);
+    if (by_category[i] == 0) continue;
+    order.push_back(i);
+    is_any_known |= static_cast<Category>(i) != Category::kUnknown;
   }
+  if (!is_any_known) return why;
   std::ranges::stable_sort(order, std::ranges::greater{}, [&](size_t i) { return by_category[i]; });
   order.resize(std::min(order.size(), kMostTypes));
   std::string types;

@@ -45,8 +45,10 @@ inline bool is_complete(const Loss& loss) {
 std::vector<std::string> caveats(const Analysis& analysis, const Tables& tables,
                                  std::string_view working_folder = "");
 
-/// "allocated before the history began: optimizer state 3.15 GiB, parameter 1.58 GiB", of what was
-/// live at the peak and has no stack; as far as either is known.
+/// True where all that was live at the peak and has no stack is older than the recording.
+bool is_no_stack_from_before(const DeviceAnalysis& device);
+/// "allocated before the recording began: unknown 3.15 GiB, parameter 1.58 GiB", of what was live at
+/// the peak and has no stack; as far as either is known.
 std::string no_stack_words(const DeviceAnalysis& device, const Tables& tables);
 
 /// Wall-clock microseconds since 1970, where the process knew the offset of its clock.

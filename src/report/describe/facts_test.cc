@@ -98,5 +98,21 @@ TEST(ReservedSentence, NamesWhatIsRoundingBesideWhatIsLostToFragmentation) {
             "cached.");
 }
 
+TEST(NoStackWords, NameTheLargestTypesFirstWithWhatIsUnknown) {
+  Tables tables;
+  tables.devices = {{.type = 1, .index = 0}};
+  DeviceAnalysis device;
+  device.holders_at_peak = {{0, 1030 << 10, 3}};
+  device.categories.at_peak = {{.category = Category::kParameter, .bytes = 6 << 10, .count = 1},
+                               {.category = Category::kUnknown, .bytes = 1024 << 10, .count = 2}};
+  EXPECT_EQ(no_stack_words(device, tables), "unknown 1.00 MiB, parameter 6.00 KiB");
+  SnapshotDevice history{.live_before_bytes = 1030 << 10};
+  device.snapshot = std::make_shared<SnapshotDevice>(history);
+  EXPECT_EQ(no_stack_words(device, tables),
+            "allocated before the recording began: unknown 1.00 MiB, parameter 6.00 KiB");
+  device.categories.at_peak.erase(device.categories.at_peak.begin());
+  EXPECT_EQ(no_stack_words(device, tables), "allocated before the recording began");
+}
+
 }  // namespace
 }  // namespace gpumemprof

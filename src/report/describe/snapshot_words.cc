@@ -208,9 +208,11 @@ std::vector<std::string> snapshot_caveats(const SnapshotDevice& device,
                               device_name));
   }
   if (device.live_before_count != 0) {
-    out.push_back(fmt::format("{}: {} of {} predate the recording and are included.", device_name,
-                              format_plural(device.live_before_count, "block"),
-                              format_bytes(device.live_before_bytes)));
+    out.push_back(
+        fmt::format("{}: {} of {}, allocated before the recording began, {} included.", device_name,
+                    format_plural(device.live_before_count, "block"),
+                    format_bytes(device.live_before_bytes),
+                    device.live_before_count == 1 ? "is" : "are"));
   }
   if (device.oom_count > device.ooms.size()) {
     out.push_back(fmt::format("{}: {} in all; the first {} and the last are explained.", device_name,
