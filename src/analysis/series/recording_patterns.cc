@@ -35,6 +35,7 @@ constexpr size_t kLeastRegular = 3;  // spikes, to speak of a period
 struct Levels {
   bool are_steps = false;
   std::vector<double> times_s, floor;
+  uint64_t ceiling_start_ns = 0;  // what ceiling_times_s count from
   std::vector<double> ceiling_times_s, ceiling;
   std::vector<uint64_t> steps;  // number of the last step of each
   uint64_t steps_a_level = 1;
@@ -64,7 +65,7 @@ Levels levels_of_steps(const StepLevels& known) {
 }
 
 Levels levels_of_timeline(const Timeline& timeline) {
-  Levels out;
+  Levels out{.ceiling_start_ns = timeline.start_ns()};
   const double width = static_cast<double>(timeline.bucket_ns()) * 1e-9;
   for (const TimelineBucket& bucket : timeline.buckets()) {
     out.times_s.push_back(width * static_cast<double>(out.times_s.size()));
@@ -90,7 +91,7 @@ class Patterns {
  public:
   Patterns(const Analysis& analysis, const Tables& tables, std::optional<uint64_t> capacity_bytes,
            DeviceAnalysis* device)
-      : tables_(tables), device_(*device) {
+      : tables_(tables), start_ns_(analysis.start_time_ns), device_(*device) {
     const bool has_steps = device->step_levels.levels().size() >= kLeastSteps;
     const Levels of_timeline = levels_of_timeline(device->timeline);
     levels_ = has_steps ? levels_of_steps(device->step_levels) : of_timeline;
@@ -244,6 +245,7 @@ class Patterns {
       cycles_in_steps_ = find_cycles(prepared(steps, bytes, {}), spikes);
     } else if (cycles_ && highs.size() >= kLeastSwings) {
       levels_.ceiling_times_s = std::move(high_times), levels_.ceiling = std::move(highs);
+      levels_.ceiling_start_ns = device_.first_time_ns;
     }
   }
 
@@ -362,7 +364,8 @@ class Patterns {
         const double when = levels_.ceiling_times_s[highest];
         figures.emplace_back("after_first_event_ns", whole(when * 1e9));
         where = std::to_string(at.size()) + (at.size() == 1 ? " time" : " times") + ", highest " +
-                format_seconds(when) + " after the first event";
+                format_seconds(when + seconds(levels_.ceiling_start_ns, start_ns_)) +
+                " after the start";
       }
       // A spike is an exception: of no rule without steps, and none where it comes regularly.
       const bool is_regular = add_period(at, &figures, &where);
@@ -463,6 +466,7 @@ class Patterns {
   }
 
   const Tables& tables_;
+  const uint64_t start_ns_;  // of the recording
   DeviceAnalysis& device_;
   Levels levels_;
   std::optional<Cycles> cycles_;           // of the turns

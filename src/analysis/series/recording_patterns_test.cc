@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/duration.h"
 #include "base/size.h"
 #include "trace/memory_source.h"
 
@@ -15,12 +16,12 @@ constexpr uint64_t kMs = 1'000'000;
 /// Rounds of 10 ms: a floor of 100 MiB, a rise to `high(round)`, the floor plus `kept(round)`, which
 /// t.py:7 keeps.
 template <class High, class Kept>
-MemorySource rounds(size_t count, bool with_steps, High high, Kept kept) {
+MemorySource rounds(size_t count, bool with_steps, High high, Kept kept, uint64_t first_ns = 0) {
   EventBatch events;
-  append(&events, {.time_ns = 0, .address = 1, .size_bytes = 100 * kMiB});
+  append(&events, {.time_ns = first_ns, .address = 1, .size_bytes = 100 * kMiB});
   uint64_t address = 2;
   for (size_t i = 0; i < count; ++i) {
-    const uint64_t start = i * 10 * kMs;
+    const uint64_t start = first_ns + i * 10 * kMs;
     if (kept(i) != 0) {
       append(&events, {.time_ns = start, .address = address++, .size_bytes = kept(i) * kMiB,
                        .stack = 1});
@@ -221,6 +222,22 @@ TEST(RecordingPatterns, ASpikeIsAWarningAmongStepsAndNoneWhereItMayBeTheWorkItse
     EXPECT_EQ(part->value.has_value(), with_steps);
     EXPECT_EQ(analysis.score.value == 10.0, !with_steps);
   }
+}
+
+TEST(RecordingPatterns, ASpikeIsToldOnTheClockOfThePeakFromTheStart) {
+  const auto high = [](size_t i) { return i == 40 || i == 51 || i == 90 ? 400 : 10; };
+  MemorySource source = rounds(120, false, high, kNothing, 2000 * kMs);
+  source.mutable_tables().processes[0].first_time_ns = 500 * kMs;
+  const Analysis analysis = analyzed(std::move(source));
+  const Finding* spike = found(analysis, FindingKind::kSpike);
+  ASSERT_NE(spike, nullptr);
+  const auto after_first_event_ns = figure(*spike, "after_first_event_ns");
+  ASSERT_TRUE(after_first_event_ns);
+  EXPECT_NE(spike->title.find(", highest " +
+                              format_seconds(1.5 + static_cast<double>(*after_first_event_ns) * 1e-9) +
+                              " after the start"),
+            std::string::npos)
+      << spike->title << ": the first event is 1.5 s after the start";
 }
 
 TEST(RecordingPatterns, WhatWorkersDoAlikeIsToldOnce) {

@@ -116,7 +116,7 @@ Table cgroup_table(const CgroupMoment& moment) {
   return table;
 }
 
-/// Seconds since the first event.
+/// Seconds since the start.
 double second_of(const Analysis& analysis, uint64_t time_ns) {
   return (static_cast<double>(time_ns) - static_cast<double>(analysis.start_time_ns)) * 1e-9;
 }

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "base/size.h"
-#include "base/duration.h"
+#include "report/describe/facts.h"
 #include "report/describe/sections.h"
 #include "report/words.h"
 
@@ -26,13 +26,6 @@ std::string use_text(const UseAtLook& look, bool is_host) {
                      bytes_or_why(look.own));
 }
 
-/// "0.4 s after the start"
-std::string look_time_text(const Analysis& analysis, uint64_t time_ns) {
-  const uint64_t start = analysis.start_time_ns;
-  return time_ns >= start ? format_duration(time_ns - start) + " after the start"
-                          : format_duration(start - time_ns) + " before the first event";
-}
-
 Item memory_item(const Analysis& analysis, const MemoryUse& use) {
   const bool is_host = use.name == "host";
   Item item{.label = "", .text = use.name};
@@ -43,7 +36,7 @@ Item memory_item(const Analysis& analysis, const MemoryUse& use) {
   item.text += fmt::format(" ({}, {})", use.source, format_plural(use.looks.size(), "sample"));
   const auto add = [&](std::string_view what, const UseAtLook& look) {
     item.details.push_back({fmt::format("{}: {}; {}", what, use_text(look, is_host),
-                                        look_time_text(analysis, look.time_ns))});
+                                        moment_text(analysis, look.time_ns))});
   };
   if (use.highest) add("highest", *use.highest);
   if (use.at_peak) add("at the peak", *use.at_peak);
