@@ -70,6 +70,9 @@ class UseOfFile {
       if (use.looks.empty()) continue;
       use.run_pid = samples_.run_pid;
       find_highest(peak_time_ns, &use);
+      // Who had the peak was not there any more, or not yet: nothing is known of it.
+      if (device == kHost && use.at_peak && use.at_peak->own.bytes == 0u)
+        use.at_peak->own = {std::nullopt, nobody_};
       (device == kHost ? out->hosts : out->devices).push_back(std::move(use));
     }
     if (step > 1) {
@@ -221,7 +224,8 @@ class UseOfFile {
   const std::shared_ptr<const std::string> not_told_ = words(
                                                "the driver did not report it for this sample"),
                                            impossible_ = words("the figures are impossible"),
-                                           outside_ = words(kOutsideReason), more_ = words(kMore);
+                                           outside_ = words(kOutsideReason), more_ = words(kMore),
+                                           nobody_ = words("no process of the run was in this sample");
 };
 
 }  // namespace

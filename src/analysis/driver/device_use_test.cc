@@ -67,6 +67,18 @@ TEST(DeviceUse, AddsUpWhatTheRunHasAndNobodyElse) {
   EXPECT_EQ(use->hosts[0].limit.absent_because(), "no cgroup limits this process");
 }
 
+TEST(DeviceUse, ASampleWithoutTheRunsProcessesSaysNothingOfThePeak) {
+  TakenSample ended = at_second(1);
+  std::erase_if(ended.values, [](const auto& one) { return one.first.pid != 0; });
+  const auto samples = written_and_read({at_second(0), ended});
+  const auto use = device_use({samples}, 2 * kSecond - kSecond / 3);
+  const MemoryUse& host = use->hosts.at(0);
+  EXPECT_EQ(host.at_peak->time_ns, 2 * kSecond);
+  EXPECT_FALSE(host.at_peak->own.bytes);
+  EXPECT_EQ(host.at_peak->own.absent_because(), "no process of the run was in this sample");
+  EXPECT_EQ(host.looks[1].own.bytes, 0u) << "at that moment it is known";
+}
+
 TEST(DeviceUse, OfADeviceThatSharesTheHostsMemoryTheSourceIsTheHost) {
   TakenSample sample = at_second(1);
   for (auto& [key, said] : sample.values)

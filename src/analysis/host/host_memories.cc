@@ -55,9 +55,15 @@ constexpr std::pair<const char*, HostTerm CgroupMoment::*> kCgroupTerms[] = {
     {"cgroup_swapped_bytes", &CgroupMoment::swapped},
 };
 constexpr size_t kCgroupUsed = 1;
+constexpr const char* kKernelsMaximum = "peak_resident_bytes";
 
 std::optional<uint64_t> number_of(const HostPoint* point) {
   return point && point->kind == SampledKind::kNumber ? std::optional(point->number) : std::nullopt;
+}
+
+void note_resident(uint64_t bytes, uint64_t time_ns, HostProcess* process) {
+  if (bytes <= process->most_resident_bytes) return;
+  process->most_resident_bytes = bytes, process->most_resident_ns = time_ns;
 }
 
 /// What a sample's processes have together.
@@ -136,7 +142,7 @@ class HostOfFile {
   struct ProcessNow {
     HostProcess out;
     const HostPoint* of[kFields] = {};
-    const HostPoint* most_copied = nullptr;
+    const HostPoint *most_copied = nullptr, *kernels_maximum = nullptr;
     bool is_told = false;
   };
 
@@ -179,6 +185,7 @@ class HostOfFile {
     for (size_t i = 0; i < kFields; ++i)
       if (key.field == kTerms[i].first) now.of[i] = point;
     if (key.field == "most_copied_file") now.most_copied = point;
+    if (key.field == kKernelsMaximum) now.kernels_maximum = point;
     if (key.field == "parent") {
       if (const auto parent = number_of(point); parent && *parent <= INT32_MAX)
         now.out.parent = static_cast<int64_t>(*parent);
@@ -276,6 +283,7 @@ class HostOfFile {
       ++levels_;
       out.levels.push_back({time_ns, bytes});
     }
+    note_resident(std::max(bytes, number_of(now->kernels_maximum).value_or(0)), time_ns, &out);
     if (!now->is_told || bytes > *out.highest.resident.bytes) out.highest = moment(*now, time_ns);
     if (is_walked && (!out.walked || bytes > *out.walked->resident.bytes))
       out.walked = moment(*now, time_ns);
@@ -352,6 +360,7 @@ void add_asked(const std::vector<ProcessHolders>& holders, const HostOfFile& fil
       for (const HoldersLook& look : one.looks) {
         if (!look.memory) continue;
         process.asked.push_back(said_moment(*look.memory, look.time_ns));
+        note_resident(look.memory->resident_bytes, look.time_ns, &process);
         file.add_pinned(process.pid, &process.asked.back());
       }
     }

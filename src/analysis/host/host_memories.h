@@ -24,6 +24,9 @@ struct HostProcess {
   HostMoment highest;           ///< of all samples the one with the most resident
   /// Of those with a walk through the page tables the one with the most resident.
   std::optional<HostMoment> walked;
+  /// The most of all readings: of the samples, of the kernel's own maximum at them, of what the
+  /// process said; reached by then.
+  uint64_t most_resident_bytes = 0, most_resident_ns = 0;
   uint64_t last_time_ns = 0, last_resident_bytes = 0;  ///< at the last sample that has it
   uint64_t most_copied_file_bytes = 0;  ///< of files that hold no code, at most
   std::string most_copied_file;

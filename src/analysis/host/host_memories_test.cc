@@ -154,6 +154,27 @@ TEST(HostMemories, TellsWhenEachProcessAndAllTogetherWereHighest) {
   EXPECT_EQ(run.highest_proportional->bytes, 100u) << "shared pages count once";
 }
 
+TEST(HostMemories, TheMostResidentIsThatOfAllReadings) {
+  Values first, second;
+  say_process(7, {.anonymous = 50}, &first);
+  say("peak_resident_bytes", 90, 7, &first);
+  say_process(7, {.anonymous = 60}, &second);
+  say("peak_resident_bytes", 90, 7, &second);
+  ProcessHolders told{.pid = 7};
+  const auto most = [&] {
+    const std::vector<ProcessHolders> holders = {told};
+    const auto found = host_memories({host_samples({first, second})}, {}, nullptr, &holders, false);
+    const HostProcess& process = found->runs.at(0).processes.at(0);
+    EXPECT_EQ(process.highest.resident.bytes, 60u) << "the highest sample stays a sample";
+    return std::pair(process.most_resident_bytes, process.most_resident_ns);
+  };
+  EXPECT_EQ(most(), std::pair(uint64_t{90}, kHostSecond)) << "the kernel's own maximum";
+  told.looks.resize(1);
+  told.looks[0].time_ns = 1'500'000'000;
+  told.looks[0].memory = MemoryAtLook{.resident_bytes = 95};
+  EXPECT_EQ(most(), std::pair(uint64_t{95}, uint64_t{1'500'000'000})) << "what it said of itself";
+}
+
 TEST(HostMemories, HasTheSumsOfAllSamplesByClass) {
   Values first, second, third;
   say_process(7, {.anonymous = 50, .file = 10, .shared = 40}, &first);

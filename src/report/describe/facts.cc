@@ -56,26 +56,66 @@ std::string held_bound_sentence(const DeviceAnalysis& device) {
                      to, device.threads);
 }
 
-/// By the last sample until then; absent where there is none of the process.
-std::optional<uint64_t> resident_bytes_at(const Analysis& analysis, const Process& process,
-                                          uint64_t time_ns) {
-  std::optional<uint64_t> bytes;
-  if (!analysis.host) return bytes;
-  for (const HostRun& run : analysis.host->runs) {
-    for (const HostProcess& one : run.processes) {
-      if (run.host != process.host || one.pid != process.pid) continue;
-      for (const HostProcess::Level& level : one.levels)
-        if (level.time_ns <= time_ns) bytes = level.resident;
-    }
+/// The least that was live between the peak and a sample, by the buckets of the timeline.
+uint64_t least_between(const Timeline& timeline, uint64_t peak_ns, uint64_t sample_ns) {
+  const std::vector<TimelineBucket>& buckets = timeline.buckets();
+  if (buckets.empty()) return 0;
+  const auto bucket_at = [&](uint64_t time_ns) {
+    const uint64_t elapsed = time_ns - std::min(time_ns, timeline.start_ns());
+    return std::min<uint64_t>(elapsed / timeline.bucket_ns(), buckets.size() - 1);
+  };
+  const uint64_t last = bucket_at(std::max(peak_ns, sample_ns)), of_peak = bucket_at(peak_ns);
+  uint64_t least = UINT64_MAX;
+  for (uint64_t i = bucket_at(std::min(peak_ns, sample_ns)); i <= last; ++i) {
+    // The peak's own bucket may begin below it.
+    const bool goes_on = i == of_peak && i < last;
+    least = std::min(least, goes_on ? buckets[i].last_bytes : buckets[i].min_bytes);
   }
-  return bytes;
+  return least;
 }
 
-/// Most of a map may never be touched: its size alone is taken for memory that was used.
-std::string resident_words(const Analysis& analysis, const Process& process, uint64_t time_ns) {
-  const auto bytes = resident_bytes_at(analysis, process, time_ns);
-  return bytes ? fmt::format(" ({} resident in the whole process)", format_bytes(*bytes))
-               : " (how much of it is resident is unknown)";
+/// Most of a map may never be touched: its size alone is taken for memory that was used. Only a
+/// sample between which and the peak nine tenths of it stayed live measures the peak.
+std::string resident_words(const Analysis& analysis, const Process& process,
+                           const DeviceAnalysis& device) {
+  const uint64_t peak_ns = device.figures.peak_time_ns;
+  std::optional<uint64_t> before, after;  // of all samples, those next to the peak
+  std::optional<uint64_t> nearest, bytes;
+  const auto distance = [&](uint64_t time_ns) {
+    return time_ns > peak_ns ? time_ns - peak_ns : peak_ns - time_ns;
+  };
+  const auto take = [&](const HostProcess& sampled, uint64_t time_ns) {
+    const auto later =
+        std::ranges::upper_bound(sampled.levels, time_ns, {}, &HostProcess::Level::time_ns);
+    if (later == sampled.levels.begin() || time_ns > sampled.last_time_ns) return;
+    if (time_ns <= peak_ns) before = time_ns;
+    if (time_ns > peak_ns && !after) after = time_ns;
+    if (nearest && distance(*nearest) <= distance(time_ns)) return;
+    const uint64_t least = least_between(device.timeline, peak_ns, time_ns);
+    if (least < device.figures.peak_bytes / 10 * 9) return;
+    nearest = time_ns, bytes = std::prev(later)->resident;
+  };
+  if (analysis.host) {
+    for (const HostRun& run : analysis.host->runs) {
+      for (const HostProcess& one : run.processes) {
+        if (run.host != process.host || one.pid != process.pid) continue;
+        for (const HostLevel& level : run.levels) take(one, level.time_ns);
+      }
+    }
+  }
+  if (bytes) {
+    return fmt::format(" ({} resident in the whole process, {} {} the peak)", format_bytes(*bytes),
+                       format_duration(distance(*nearest)), *nearest > peak_ns ? "after" : "before");
+  }
+  std::string why;
+  if (before && after)
+    why = fmt::format("no sample between {} and {}", moment_text(analysis, *before),
+                      moment_text(analysis, *after));
+  else if (before)
+    why = "the last sample was " + moment_text(analysis, *before);
+  else if (after)
+    why = "the first sample was " + moment_text(analysis, *after);
+  return " (how much of it is resident is unknown" + (why.empty() ? why : ": " + why) + ")";
 }
 
 }  // namespace
@@ -99,8 +139,7 @@ std::string peak_sentence(const Analysis& analysis, const Tables& tables,
                         format_count(analysis.events));
   }
   if (is_host_map(memory))
-    text += resident_words(analysis, process_at(tables, memory.process),
-                           device.figures.peak_time_ns);
+    text += resident_words(analysis, process_at(tables, memory.process), device);
   const bool has_others = std::ranges::any_of(analysis.devices, [&](const DeviceAnalysis& other) {
     return other.figures.peak_bytes != 0 &&
            device_at(tables, other.device).process != memory.process;

@@ -26,17 +26,36 @@ TEST(PeakSentence, OfMapsSaysThatTheyAreMappedAndWhatIsResident) {
   EXPECT_EQ(peak_sentence(analysis, tables, maps),
             "Peak 3.00 MiB mapped on host anonymous maps, 3.000 s after the start (how much of it is "
             "resident is unknown)");
+  maps.timeline = Timeline(0, 8, 0);
+  maps.timeline.add_alloc(3'000'000'000, 3 << 20, 3 << 20);
+  blocks.timeline = maps.timeline;
+  maps.timeline.finish(5'000'000'000);
   HostRun run;
   run.host = "one";
+  run.levels = {{.time_ns = 1}, {.time_ns = 2'000'000'000}, {.time_ns = 4'000'000'000}};
   run.processes.resize(2);
   run.processes[0].pid = 8;
   run.processes[0].levels = {{1, 9 << 20}};
   run.processes[1].pid = 7;
   run.processes[1].levels = {{1, 1 << 20}, {2'000'000'000, 2 << 20}, {4'000'000'000, 5 << 20}};
+  run.processes[1].last_time_ns = 4'000'000'000;
   analysis.host = std::make_shared<HostMemories>(HostMemories{.runs = {run}, .left_out = {}});
   EXPECT_EQ(peak_sentence(analysis, tables, maps),
-            "Peak 3.00 MiB mapped on host anonymous maps, 3.000 s after the start (2.00 MiB resident "
-            "in the whole process)");
+            "Peak 3.00 MiB mapped on host anonymous maps, 3.000 s after the start (5.00 MiB resident "
+            "in the whole process, 1.000 s after the peak)")
+      << "at 2 s nothing was mapped yet";
+  maps.timeline = blocks.timeline;
+  maps.timeline.add(3'500'000'000, 0);
+  maps.timeline.finish(5'000'000'000);
+  EXPECT_EQ(peak_sentence(analysis, tables, maps),
+            "Peak 3.00 MiB mapped on host anonymous maps, 3.000 s after the start (how much of it is "
+            "resident is unknown: no sample between 2.000 s after the start and 4.000 s after the "
+            "start)");
+  run.levels.resize(2), run.processes[1].last_time_ns = 2'000'000'000;
+  analysis.host = std::make_shared<HostMemories>(HostMemories{.runs = {run}, .left_out = {}});
+  EXPECT_EQ(peak_sentence(analysis, tables, maps),
+            "Peak 3.00 MiB mapped on host anonymous maps, 3.000 s after the start (how much of it is "
+            "resident is unknown: the last sample was 2.000 s after the start)");
 }
 
 TEST(RatePerSecond, IsUnknownWhereTheEventsHaveNoTimes) {

@@ -172,14 +172,42 @@ void add_host_charts(const Subject& subject, const HostRun& run, Section* out) {
                  .limit_bytes = run.cgroup_highest->limit.bytes});
 }
 
+/// Before the start the program's interpreter has not run: such a sample measures nothing of it.
+bool was_sampled(const Subject& subject, const HostProcess& process) {
+  return std::max(process.last_time_ns, process.most_resident_ns) >= subject.analysis.start_time_ns;
+}
+
+/// One maximum of all readings, whoever took it.
+std::string resident_sentence(const Subject& subject, const HostRun& run) {
+  const HostSum& sampled = *run.highest_resident;
+  const std::string samples = format_plural(run.levels.size(), "sample");
+  const auto most = std::ranges::max_element(run.processes, {}, &HostProcess::most_resident_bytes);
+  if (most == run.processes.end() ||
+      format_bytes(most->most_resident_bytes) == format_bytes(sampled.bytes) ||
+      most->most_resident_bytes < sampled.bytes) {
+    return fmt::format(
+        "{} of the run had {} resident at most in {}, {}, with shared pages counted in each of them.",
+        format_plural(sampled.processes, "process"), format_bytes(sampled.bytes), samples,
+        moment_text(subject.analysis, sampled.time_ns));
+  }
+  return fmt::format(
+      "{} had {} resident at most, by {}; in {} the run's processes together had {} at most, with "
+      "shared pages counted in each of them.",
+      printable(name_of(*most)), format_bytes(most->most_resident_bytes),
+      moment_text(subject.analysis, most->most_resident_ns), samples, format_bytes(sampled.bytes));
+}
+
 Section run_section(const Subject& subject, const HostRun& run) {
   Section out{"Host memory"};
-  if (run.highest_resident) {
-    std::string text = fmt::format(
-        "{} of the run had {} resident at most in {}, {}, with shared pages counted in each of them.",
-        format_plural(run.highest_resident->processes, "process"),
-        format_bytes(run.highest_resident->bytes), format_plural(run.levels.size(), "sample"),
-        moment_text(subject.analysis, run.highest_resident->time_ns));
+  const bool is_known = std::ranges::any_of(
+      run.processes, [&](const HostProcess& one) { return was_sampled(subject, one); });
+  if (run.highest_resident && !is_known) {
+    out.add(Sentence{fmt::format(
+        "How much was resident is unknown: the last sample of the run's processes was {}.",
+        moment_text(subject.analysis, run.last_sample_with_processes_ns))});
+  }
+  if (run.highest_resident && is_known) {
+    std::string text = resident_sentence(subject, run);
     if (run.highest_proportional)
       text += fmt::format(" With shared pages counted once (PSS): {} at most, in {}, {}.",
                           format_bytes(run.highest_proportional->bytes),
@@ -190,7 +218,8 @@ Section run_section(const Subject& subject, const HostRun& run) {
   add_host_charts(subject, run, &out);
   for (size_t i = 0; i < std::min(kMostSums, run.processes.size()); ++i) {
     const HostProcess& process = run.processes[i];
-    out.add(Sentence{fmt::format("{}, when its resident memory was highest, {}:",
+    if (!was_sampled(subject, process)) continue;
+    out.add(Sentence{fmt::format("{}, at the sample with most resident memory, {}:",
                                  printable(name_of(process)),
                                  moment_text(subject.analysis, process.highest.time_ns))});
     out.add(sum_table(process.highest));
@@ -220,7 +249,7 @@ Section run_section(const Subject& subject, const HostRun& run) {
     const HostProcess& process = run.processes[i];
     others.items.push_back(
         {"", fmt::format("{}: {} resident at most", printable(name_of(process)),
-                         format_bytes(process.highest.resident.bytes.value_or(0)))});
+                         format_bytes(process.most_resident_bytes))});
   }
   if (!others.items.empty()) out.add(std::move(others));
   // Without a limit it may be that of the whole machine.

@@ -39,7 +39,7 @@ Item memory_item(const Analysis& analysis, const MemoryUse& use) {
                                         moment_text(analysis, look.time_ns))});
   };
   if (use.highest) add("highest", *use.highest);
-  if (use.at_peak) add("at the peak", *use.at_peak);
+  if (use.at_peak) add("nearest to the peak", *use.at_peak);
   const size_t shown = std::min(kMostRefusalLooks, use.at_refusals.size());
   for (size_t i = 0; i < shown; ++i) add("as memory was refused", use.at_refusals[i]);
   if (use.at_refusals.size() > shown) {

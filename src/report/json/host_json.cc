@@ -21,6 +21,7 @@ Json process_json(const HostProcess& process) {
           {"program", text_or_null(process.program)},
           {"highest", host_moment_json(process.highest)},
           {"walked", process.walked ? host_moment_json(*process.walked) : Json(nullptr)},
+          {"most_resident_bytes", process.most_resident_bytes},
           {"last_time_ns", process.last_time_ns},
           {"last_resident_bytes", process.last_resident_bytes},
           {"said", asked}};
