@@ -10,6 +10,12 @@ const char* severity_name(Severity severity) {
                                           : "critical";
 }
 
+bool is_small_leak(const Finding& finding, uint64_t peak_bytes) {
+  constexpr uint64_t kNews = 1 << 20, kNewsShare = 1000;
+  return finding.kind == FindingKind::kLeak && finding.bytes && *finding.bytes < kNews &&
+         *finding.bytes < peak_bytes / kNewsShare;
+}
+
 uint64_t grown_bytes(const Finding& finding) {
   for (const auto& [name, value] : finding.evidence) {
     if (name == "grown_bytes") return value;

@@ -48,6 +48,9 @@ inline bool is_refusal(const Finding& finding) {
          finding.kind == FindingKind::kRefusedThoughItFits;
 }
 
+/// A leak of which so little is left at the end that it is no news beside the device's peak.
+bool is_small_leak(const Finding& finding, uint64_t peak_bytes);
+
 /// What grew, of a finding of growth; 0 of others.
 uint64_t grown_bytes(const Finding& finding);
 

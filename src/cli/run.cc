@@ -95,12 +95,12 @@ Result<Analyzed> look_for_peak(Input* input, const ProgramEnds& ends) {
   return analyze(*input, options);
 }
 
-void say_summary(const RunOutcome& outcome) {
+void say_summary(const RunOutcome& outcome, bool records_host) {
   const std::string bundle = oom_bundle(outcome);
   const ProgramEnds ends = ends_of(outcome);
   const std::string where = outcome.folder.empty() ? "" : " in " + outcome.folder;
   std::string nothing =
-      one_line("nothing recorded" + where + ": " + why_nothing_was_recorded(outcome));
+      one_line("nothing recorded" + where + ": " + why_nothing_was_recorded(outcome, !records_host));
   for (const Sentence& said : end_sentences(ends, nullptr, working_folder()))
     nothing += one_line(said.text);
   if (outcome.recorded.empty()) return say(nothing);
@@ -121,6 +121,7 @@ void say_summary(const RunOutcome& outcome) {
                     {.folder = outcome.folder,
                      .not_recorded = as_text(outcome.not_recorded),
                      .oom_bundle = bundle,
+                     .resident_bytes = outcome.most_resident_bytes,
                      .tool = typed_name(),
                      .prefix = tool_name(),
                      .working_folder = working_folder()}));
@@ -134,7 +135,7 @@ int record(RunArguments& arguments) {
   auto outcome = run_and_show(&arguments, !arguments.quiet);
   if (!outcome) return report_error("", outcome.error());
   for (const std::string& warning : outcome->warnings) say(one_line(warning));
-  if (!arguments.quiet) say_summary(*outcome);
+  if (!arguments.quiet) say_summary(*outcome, arguments.options.record_host);
   end_as(outcome->wait_status);
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/shell_word.h"
+#include "base/size.h"
 #include "report/describe/describe.h"
 #include "report/describe/facts.h"
 #include "report/describe/finding_words.h"
@@ -33,6 +34,23 @@ Loss without_named(const Loss& loss, const RunSummaryContext& context) {
   return rest;
 }
 
+/// Of the device that a finding is about; 0 where it is about none.
+uint64_t peak_of(const Finding& finding, const Analysis& analysis) {
+  const auto device = std::ranges::find(analysis.devices, finding.device, &DeviceAnalysis::device);
+  return device == analysis.devices.end() ? 0 : device->figures.peak_bytes;
+}
+
+/// The peak of tensors on the host is little beside what Python and libraries need.
+std::string resident_sentence_beside(const Analysis& analysis, const Tables& tables,
+                                     std::optional<uint64_t> resident_bytes) {
+  const DeviceAnalysis* device = main_device(analysis, tables);
+  if (device == nullptr || !resident_bytes) return {};
+  const Device& memory = device_at(tables, device->device);
+  const bool is_of_host = memory.type == 0 || is_host_blocks(memory);
+  if (!is_of_host || *resident_bytes / 2 <= device->figures.peak_bytes) return {};
+  return fmt::format("The largest process had {} resident at most.", format_bytes(*resident_bytes));
+}
+
 /// Of a worker that ran out, the process that waited for it wrote the dump.
 std::string what_held(const ProgramEnds& ends) {
   const RefusedRequest* one = ends.refused.size() == 1 ? &ends.refused.front() : nullptr;
@@ -54,6 +72,9 @@ std::string run_summary(const Analysis& analysis, const Tables& tables, const Lo
       {});
   for (std::string& line : text_lines(describe_host_peak(analysis, tables, options), {}))
     lines.push_back(std::move(line));
+  if (std::string text = resident_sentence_beside(analysis, tables, context.resident_bytes);
+      !text.empty())
+    lines.push_back(std::move(text));
   lines.push_back(loss_sentence(without_named(loss, context)));
   if (!context.oom_bundle.empty()) {
     lines.push_back(what_held(analysis.ends) + " is in " +
@@ -68,9 +89,11 @@ std::string run_summary(const Analysis& analysis, const Tables& tables, const Lo
   lines.push_back(fmt::format("Next: {} analyze {}", printable(shell_word(context.tool)),
                               printable(shell_word(context.folder))));
   // The most severe is first; it is said last, where it is seen. A refused request was said first.
-  if (!analysis.findings.empty() && analysis.findings.front().severity != Severity::kInfo &&
-      !is_refusal(analysis.findings.front()))
-    lines.push_back(printable(finding_sentence(analysis.findings.front())));
+  const auto worst = std::ranges::find_if_not(analysis.findings, [&](const Finding& finding) {
+    return is_small_leak(finding, peak_of(finding, analysis));
+  });
+  if (worst != analysis.findings.end() && worst->severity != Severity::kInfo && !is_refusal(*worst))
+    lines.push_back(printable(finding_sentence(*worst)));
   std::string out;
   for (const std::string& line : lines) out += context.prefix + ": " + line + '\n';
   return out;

@@ -1,6 +1,7 @@
 // The summary of `gpumemprof run`.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,8 @@ struct RunSummaryContext {
   std::vector<std::string> not_recorded;
   /// Folder of an uncaught out-of-memory error, or the parent of several; empty: none.
   std::string oom_bundle;
+  /// Of the process of the run that had most at once, by the kernel's count.
+  std::optional<uint64_t> resident_bytes;
   /// How this command was called; the next command is shown the same way.
   std::string tool = "gpumemprof";
   /// What every line begins with.

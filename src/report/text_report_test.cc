@@ -109,5 +109,36 @@ TEST(RunSummary, SaysWhereAnOutOfMemoryErrorLeftWhatHeldTheMemory) {
   EXPECT_EQ(lines.back(), "gpumemprof: Next: gpumemprof analyze r");
 }
 
+TEST(RunSummary, TellsOfTheWholeProcessWhereTensorsAreLessThanHalfOfIt) {
+  MemorySource source = sample_source();  // a peak of 1000 B
+  const Analysis analysis = analyze_all(source);
+  const auto told = [&](std::optional<uint64_t> resident_bytes) {
+    return run_summary(analysis, source.tables(), analysis.loss,
+                       {.folder = "r", .resident_bytes = resident_bytes});
+  };
+  constexpr const char* kLine = "gpumemprof: The largest process had 1.96 KiB resident at most.\n";
+  EXPECT_THAT(told(2002), HasSubstr(kLine)) << "2002 / 2 > 1000";
+  EXPECT_THAT(told(2001), Not(HasSubstr("resident")));
+  EXPECT_THAT(told(std::nullopt), Not(HasSubstr("resident")));
+}
+
+TEST(RunSummary, ALeakOfAFewBytesIsNotTheLastLine) {
+  MemorySource source = sample_source();
+  Analysis analysis = analyze_all(source);
+  analysis.devices[0].figures.peak_bytes = 100'000'000;
+  const auto last_line = [&](uint64_t bytes) {
+    analysis.findings = {{.kind = FindingKind::kLeak, .severity = Severity::kWarning,
+                          .title = "a.py:1 keeps 2 B more with every step", .bytes = bytes},
+                         {.kind = FindingKind::kSteadyGrowth, .severity = Severity::kWarning,
+                          .title = "memory grows", .bytes = 9}};
+    return lines_of(run_summary(analysis, source.tables(), analysis.loss, {.folder = "r"})).back();
+  };
+  EXPECT_EQ(last_line(99'999), "gpumemprof: Warning: memory grows.") << "below a thousandth";
+  EXPECT_EQ(last_line(100'000), "gpumemprof: Leak: a.py:1 keeps 2 B more with every step.");
+  analysis.devices[0].figures.peak_bytes = 100'000'000'000;
+  EXPECT_EQ(last_line(1 << 20), "gpumemprof: Leak: a.py:1 keeps 2 B more with every step.")
+      << "1 MiB is news beside any peak";
+}
+
 }  // namespace
 }  // namespace gpumemprof

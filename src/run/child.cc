@@ -143,12 +143,19 @@ Result<pid_t> launch(const std::string& path, const std::vector<std::string>& wo
   return fail(ErrorCode::kNotFound, path + ": cannot be executed: " + strerror(error));
 }
 
-int wait_for_program(pid_t program, const SignalScope& signals) {
+int wait_for_program(pid_t program, const SignalScope& signals,
+                     std::optional<uint64_t>* most_resident_bytes) {
   GroupCanary canary;
   for (;;) {
     int status = 0;
-    pid_t changed = waitpid(program, &status, WNOHANG | WUNTRACED);
-    if (changed == program && !WIFSTOPPED(status)) return status;
+    rusage used = {}, own = {};
+    pid_t changed = wait4(program, &status, WNOHANG | WUNTRACED, &used);
+    if (changed == program && !WIFSTOPPED(status)) {
+      getrusage(RUSAGE_SELF, &own);
+      if (most_resident_bytes && used.ru_maxrss > own.ru_maxrss)
+        *most_resident_bytes = static_cast<uint64_t>(used.ru_maxrss) * 1024;
+      return status;
+    }
     if (changed == program && stops_the_job(WSTOPSIG(status))) stop_with(WSTOPSIG(status));
     if (changed < 0 && errno == ECHILD)
       return W_EXITCODE(1, 0);  // cannot be; better than to wait forever

@@ -5,6 +5,8 @@
 #include <sys/types.h>
 
 #include <csignal>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,7 +46,10 @@ Result<pid_t> launch(const std::string& path, const std::vector<std::string>& wo
 ///   the whole group have reached it already;
 /// - where the terminal stops the program (Ctrl-Z), we stop too, so that the shell sees a stopped
 /// job.
-int wait_for_program(pid_t program, const SignalScope& signals);
+/// `most_resident_bytes`: of the process that had most at once, of the program and those that it
+/// waited for; absent where that may be what we ourselves had, which exec() hands on.
+int wait_for_program(pid_t program, const SignalScope& signals,
+                     std::optional<uint64_t>* most_resident_bytes = nullptr);
 
 /// Lets go of stdin and stdout, so that a pipe ends when the program lets go of it, and makes sure
 /// that no file of ours can get descriptor 2, where our messages go.

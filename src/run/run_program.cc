@@ -295,7 +295,7 @@ Status run_and_watch(Plan* plan, FolderSealer* sealer, RunOutcome* outcome) {
       {.folder = plan->folder, .most_bytes = samples_limit(plan->meta.max_disk_bytes)}, processes);
   {
     Housekeeper housekeeper(sealer, &watcher, processes.get(), plan->meta.max_disk_bytes != 0);
-    outcome->wait_status = wait_for_program(*pid, signals);
+    outcome->wait_status = wait_for_program(*pid, signals, &outcome->most_resident_bytes);
   }
   sampler.stop();
   if (!sampler.problem().empty()) outcome->warnings.push_back(sampler.problem());
@@ -366,7 +366,7 @@ Result<RunOutcome> run_program(const RunOptions& options) {
   return outcome;
 }
 
-std::string why_nothing_was_recorded(const RunOutcome& outcome) {
+std::string why_nothing_was_recorded(const RunOutcome& outcome, bool tells_of_host) {
   if (!outcome.not_recorded.empty()) {
     const NotRecorded& first = outcome.not_recorded[0];
     std::string text =
@@ -386,7 +386,8 @@ std::string why_nothing_was_recorded(const RunOutcome& outcome) {
     return "no process loaded PyTorch; '" + outcome.unreadable_command +
            "' runs as another user and could not be examined";
   }
-  return "no process loaded PyTorch";
+  const char* more = "; run --host records blocks of malloc and maps of 64 KiB and more";
+  return std::string("no process loaded PyTorch") + (tells_of_host ? more : "");
 }
 
 }  // namespace gpumemprof

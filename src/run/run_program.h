@@ -31,6 +31,8 @@ struct RunOptions {
 
 struct RunOutcome {
   int wait_status = 0;  ///< of the program, as waitpid gives it
+  /// Of the process that had most at once, of the program and those that it waited for.
+  std::optional<uint64_t> most_resident_bytes;
   KernelKills kernel_kills;
   std::string folder;        ///< as the user would type it; empty: nothing is left of it
   std::string unrecordable;  ///< "PROGRAM is …", empty where the probe could be in it
@@ -53,7 +55,8 @@ struct RunOutcome {
 /// Nothing was executed then, and a folder made for it is gone again.
 Result<RunOutcome> run_program(const RunOptions& options);
 
-/// Why nothing was recorded, as far as that is known: one sentence without a full stop.
-std::string why_nothing_was_recorded(const RunOutcome& outcome);
+/// Why nothing was recorded, as far as that is known, and what would record more: one sentence
+/// without a full stop. `tells_of_host`: whether RunOptions::record_host would be more.
+std::string why_nothing_was_recorded(const RunOutcome& outcome, bool tells_of_host = false);
 
 }  // namespace gpumemprof

@@ -59,9 +59,10 @@ std::string survivors_text(double a_step) {
 std::string finding_sentence(const Finding& finding) {
   const auto holder = named(finding.facts, "holder");
   const auto a_step = named(finding.evidence, "bytes_a_step");
-  std::string text = fmt::format("{}: {}.", severity_name(finding.severity), finding.title);
-  // "History.losses, by self in update (train.py)", where it is known.
   const bool is_leak = finding.kind == FindingKind::kLeak;
+  std::string text = fmt::format("{}: {}.", is_leak ? "leak" : severity_name(finding.severity),
+                                 finding.title);
+  // "History.losses, by self in update (train.py)", where it is known.
   if (is_leak && a_step && holder && named(finding.evidence, "held_blocks")) {
     const size_t begin = finding.title.find(" keep");
     text = fmt::format("leak: {} keeps {} more with every step ({}).",

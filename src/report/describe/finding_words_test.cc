@@ -25,6 +25,19 @@ TEST(FindingWords, ALeakTellsItsGrowthItsBlocksItsModuleAndItsHolder) {
   EXPECT_EQ(finding_details(finding).at(1), "About 1 block in 3 steps is never freed");
 }
 
+TEST(FindingWords, ALeakIsCalledALeakWhetherItsHolderIsKnownOrNot) {
+  Finding finding = leak({{"bytes_a_step", 2048}, {"held_blocks", 3}});
+  finding.severity = Severity::kWarning;
+  finding.title = "a.py:7 keeps 2.00 KiB more with every step: cause unknown";
+  EXPECT_EQ(finding_sentence(finding),
+            "Leak: a.py:7 keeps 2.00 KiB more with every step: cause unknown.");
+  finding.facts = {{"holder", "losses in train (a.py)"}};
+  EXPECT_EQ(finding_sentence(finding),
+            "Leak: losses in train (a.py) keeps 2.00 KiB more with every step (a.py:7).");
+  finding.kind = FindingKind::kSteadyGrowth, finding.title = "memory grows";
+  EXPECT_EQ(finding_sentence(finding), "Warning: memory grows.");
+}
+
 TEST(FindingWords, OfManyLinesTheFirstSixAreNamed) {
   Finding finding = leak({});
   const auto lines = [&](size_t count) {
