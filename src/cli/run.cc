@@ -99,8 +99,8 @@ void say_summary(const RunOutcome& outcome, bool records_host) {
   const std::string bundle = oom_bundle(outcome);
   const ProgramEnds ends = ends_of(outcome);
   const std::string where = outcome.folder.empty() ? "" : " in " + outcome.folder;
-  std::string nothing =
-      one_line("nothing recorded" + where + ": " + why_nothing_was_recorded(outcome, !records_host));
+  const std::string why = why_nothing_was_recorded(outcome, !records_host);
+  std::string nothing = one_line("nothing recorded" + where + ": " + why);
   for (const Sentence& said : end_sentences(ends, nullptr, working_folder()))
     nothing += one_line(said.text);
   if (outcome.recorded.empty()) return say(nothing);

@@ -16,6 +16,7 @@ constexpr const char* kResident = "resident_bytes";
 constexpr const char* kOutside = "used_bytes_of_driver_pid";
 constexpr const char* kHost = "host";
 constexpr const char* kOutsideReason = "the driver's PIDs belong to another PID namespace";
+constexpr const char* kNobody = "no process of the run was in this sample";
 constexpr const char* kMore = "the driver names more processes than were sampled";
 
 // Of one file, and of all files together: 70 bytes each.
@@ -225,7 +226,7 @@ class UseOfFile {
                                                "the driver did not report it for this sample"),
                                            impossible_ = words("the figures are impossible"),
                                            outside_ = words(kOutsideReason), more_ = words(kMore),
-                                           nobody_ = words("no process of the run was in this sample");
+                                           nobody_ = words(kNobody);
 };
 
 }  // namespace

@@ -105,7 +105,8 @@ std::string resident_words(const Analysis& analysis, const Process& process,
   }
   if (bytes) {
     return fmt::format(" ({} resident in the whole process, {} {} the peak)", format_bytes(*bytes),
-                       format_duration(distance(*nearest)), *nearest > peak_ns ? "after" : "before");
+                       format_duration(distance(*nearest)),
+                       *nearest > peak_ns ? "after" : "before");
   }
   std::string why;
   if (before && after)
@@ -324,8 +325,9 @@ std::optional<std::string> peak_reserved_text(const DeviceAnalysis& device) {
 }
 
 std::string why_no_times(const Analysis& analysis, const DeviceAnalysis& device) {
-  const bool has_times = device.snapshot ? device.snapshot->has_times || !device.snapshot->has_history
-                                         : analysis.source.can.times || is_moment(device);
+  const SnapshotDevice* history = device.snapshot.get();
+  const bool has_times = history ? history->has_times || !history->has_history
+                                 : analysis.source.can.times || is_moment(device);
   return has_times ? "" : "the events have no times";
 }
 

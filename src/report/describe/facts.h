@@ -14,8 +14,8 @@ namespace gpumemprof {
 std::string moment_text(const Analysis& analysis, uint64_t time_ns);
 
 /// "Peak 412 MiB on cpu, 3.214 s after the start", of several processes with ", process 12 (python
-/// train.py)"; without times " (event 48,120 of 96,002)". By an allocator's history "Peak 412 MiB on
-/// cuda:0 (requested bytes)", as what it allocates is rounded. Of a moment "Live 412 MiB …".
+/// train.py)"; without times " (event 48,120 of 96,002)". By an allocator's history "Peak 412 MiB
+/// on cuda:0 (requested bytes)", as what it allocates is rounded. Of a moment "Live 412 MiB …".
 std::string peak_sentence(const Analysis& analysis, const Tables& tables,
                           const DeviceAnalysis& device);
 
@@ -47,8 +47,8 @@ std::vector<std::string> caveats(const Analysis& analysis, const Tables& tables,
 
 /// True where all that was live at the peak and has no stack is older than the recording.
 bool is_no_stack_from_before(const DeviceAnalysis& device);
-/// "allocated before the recording began: unknown 3.15 GiB, parameter 1.58 GiB", of what was live at
-/// the peak and has no stack; as far as either is known.
+/// "allocated before the recording began: unknown 3.15 GiB, parameter 1.58 GiB", of what was live
+/// at the peak and has no stack; as far as either is known.
 std::string no_stack_words(const DeviceAnalysis& device, const Tables& tables);
 
 /// Wall-clock microseconds since 1970, where the process knew the offset of its clock.
