@@ -40,6 +40,16 @@ TEST(TextReport, TheAnswerIsInTheFirstFiveLines) {
   EXPECT_THAT(text, Not(HasSubstr("\x1b")));
 }
 
+TEST(TextReport, AFindingOfOneOfSeveralProcessesNamesIt) {
+  MemorySource source = sample_source();
+  Analysis analysis = analyze_all(source);
+  const uint16_t device = analysis.devices.front().device;
+  analysis.findings.push_back({.title = "memory swings by 2 B", .device = device});
+  const auto pid = source.tables().processes[source.tables().devices[device].process].pid;
+  EXPECT_THAT(text_report(analysis, source.tables(), {}),
+              HasSubstr("process " + std::to_string(pid) + ", cpu: memory swings by 2 B.\n"));
+}
+
 TEST(TextReport, FramesOfLibrariesAreCountedUnlessAllAreAskedFor) {
   MemorySource source = sample_source();
   const Analysis analysis = analyze_all(source);

@@ -11,6 +11,7 @@
 #include "analysis/leaks/leak_limit.h"
 #include "base/size.h"
 #include "trace/holder_lines.h"
+#include "trace/process_end.h"
 
 namespace gpumemprof {
 namespace {
@@ -68,6 +69,12 @@ void add_limit(const Leak& leak, const LeakLimit& limit, Finding* finding) {
     finding->evidence.emplace_back("seconds_until_limit", *limit.seconds_left);
   }
   if (limit.steps_left && *limit.steps_left <= leak.steps) end_again(finding);
+}
+
+/// A loop that loads data and a process that got to its end: what grew has stopped.
+bool has_stopped(const Finding& finding, uint32_t process, const Tables& tables) {
+  return finding.kind == FindingKind::kGrowthInLoop && process < tables.processes.size() &&
+         ended_in_order(tables, tables.processes[process]);
 }
 
 /// Known without a trend: the blocks themselves are there.
@@ -230,7 +237,8 @@ void add_leak_findings(const std::vector<ProcessHistory>& histories, const Table
     if (refused_bytes) {
       // The limit was reached. Without what is kept there was room for the request.
       if (finding.bytes.value_or(0) >= *refused_bytes) end_again(&finding);
-    } else if (finding.kind != FindingKind::kSizesRise) {
+    } else if (finding.kind != FindingKind::kSizesRise &&
+               !has_stopped(finding, group.whole.process, tables)) {
       // A step's own peak grows faster than what it leaves.
       const Room room = room_of(group.whole.device, tables,
                                 held[{group.whole.process, group.whole.device}],

@@ -125,6 +125,13 @@ bool is_module_call(std::string_view file, std::string_view function) {
   return file.ends_with("/torch/nn/modules/module.py") && function.ends_with("_call_impl");
 }
 
+/// One expression of Python: it fills one list, and that is over.
+bool is_comprehension(const Beat& beat, const Tables& tables) {
+  const uint32_t line = call_line(tables, beat.site->stack);
+  const Frame& frame = tables.stacks.frame(tables.stacks.node(line).frame);
+  return tables.strings.get(frame.function).ends_with("comp>");
+}
+
 bool is_worker(const std::vector<const Beat*>& beats, const Tables& tables) {
   return std::ranges::any_of(beats, [&](const Beat* beat) {
     return std::ranges::any_of(code_of(tables, beat->site->stack), [&](const Frame& frame) {
@@ -157,7 +164,9 @@ Loop loop_of(uint64_t count, std::vector<const Beat*> beats, const Tables& table
   Loop loop{.count = count, .beats = std::move(beats)};
   loop.in_worker = is_worker(loop.beats, tables);
   std::vector<Frame> code = code_of_loop(loop.beats, tables);
-  if (loop.in_worker) return loop;
+  const bool fills_a_list = std::ranges::all_of(
+      loop.beats, [&](const Beat* beat) { return is_comprehension(*beat, tables); });
+  if (loop.in_worker && !fills_a_list) return loop;
   while (!code.empty() && is_operation(tables.strings.get(code.back().file))) code.pop_back();
   const bool is_in_pass = std::ranges::any_of(code, [&](const Frame& frame) {
     return is_module_call(tables.strings.get(frame.file), tables.strings.get(frame.function));

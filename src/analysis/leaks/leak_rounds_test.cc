@@ -248,6 +248,9 @@ TEST_F(LeakRounds, AWorkersLifeIsItsLoop) {
   const auto found = rounds({tables_.stacks.push(run, frame("/srv/me/work.py", "serve", 4))});
   ASSERT_TRUE(found) << why_;
   EXPECT_TRUE(found->in_worker);
+  // A list that one expression fills is no loop of it.
+  EXPECT_FALSE(rounds({tables_.stacks.push(run, frame("/srv/me/work.py", "<listcomp>", 4))}));
+  EXPECT_EQ(why_, "nothing else occurs as often as the most frequent allocation");
 }
 
 }  // namespace

@@ -37,6 +37,7 @@ struct Levels {
   std::vector<double> times_s, floor;
   uint64_t ceiling_start_ns = 0;  // what ceiling_times_s count from
   std::vector<double> ceiling_times_s, ceiling;
+  bool are_buckets = false;  // of the ceiling: of no rule when one ends
   std::vector<uint64_t> steps;  // number of the last step of each
   uint64_t steps_a_level = 1;
   double step_s = 0;  // how long one takes; 0: not known
@@ -65,7 +66,7 @@ Levels levels_of_steps(const StepLevels& known) {
 }
 
 Levels levels_of_timeline(const Timeline& timeline) {
-  Levels out{.ceiling_start_ns = timeline.start_ns()};
+  Levels out{.ceiling_start_ns = timeline.start_ns(), .are_buckets = true};
   const double width = static_cast<double>(timeline.bucket_ns()) * 1e-9;
   for (const TimelineBucket& bucket : timeline.buckets()) {
     out.times_s.push_back(width * static_cast<double>(out.times_s.size()));
@@ -246,6 +247,7 @@ class Patterns {
     } else if (cycles_ && highs.size() >= kLeastSwings) {
       levels_.ceiling_times_s = std::move(high_times), levels_.ceiling = std::move(highs);
       levels_.ceiling_start_ns = device_.first_time_ns;
+      levels_.are_buckets = false;
     }
   }
 
@@ -344,10 +346,26 @@ class Patterns {
         cycles.amplitude_bytes, 1, std::move(figures), "");
   }
 
+  /// Which levels they are; of one that lasts for several buckets the highest.
+  std::vector<size_t> spikes() const {
+    if (!levels_.are_buckets) return ceiling_.spike_samples;
+    std::vector<size_t> out;
+    size_t before = SIZE_MAX;
+    for (const size_t i : ceiling_.spike_samples) {
+      if (out.empty() || i != before + 1) {
+        out.push_back(i);
+      } else if (levels_.ceiling[i] > levels_.ceiling[out.back()]) {
+        out.back() = i;
+      }
+      before = i;
+    }
+    return out;
+  }
+
   void find_spikes() {
     for (const SeriesFinding& found : ceiling_.findings) {
       if (found.type != "spikes" || ceiling_.spike_samples.empty()) continue;
-      const std::vector<size_t>& at = ceiling_.spike_samples;
+      const std::vector<size_t> at = spikes();
       const auto highest =
           *std::ranges::max_element(at, {}, [&](size_t i) { return levels_.ceiling[i]; });
       std::vector<std::pair<std::string, uint64_t>> figures = {

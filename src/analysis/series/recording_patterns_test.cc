@@ -240,6 +240,24 @@ TEST(RecordingPatterns, ASpikeIsToldOnTheClockOfThePeakFromTheStart) {
       << spike->title << ": the first event is 1.5 s after the start";
 }
 
+TEST(RecordingPatterns, ASpikeThatLastsForSeveralBucketsIsOne) {
+  // 100 MiB for 1 s; for 8 ms 200 MiB are beside them, in five buckets of 2.1 ms.
+  SteppedProgram program;
+  program.allocate(100);
+  program.wait(500);
+  const uint64_t block = program.allocate(200);
+  program.wait(8);
+  program.free(block);
+  program.wait(492);
+  program.free(program.allocate(1));
+  const Analysis analysis = analyzed(program.source());
+  const Finding* spike = found(analysis, FindingKind::kSpike);
+  ASSERT_NE(spike, nullptr);
+  EXPECT_EQ(spike->bytes, 200 * kMiB);
+  EXPECT_EQ(figure(*spike, "count"), 1u);
+  EXPECT_EQ(figure(*spike, "period_ns"), std::nullopt);
+}
+
 TEST(RecordingPatterns, WhatWorkersDoAlikeIsToldOnce) {
   constexpr uint16_t kWorkers = 3;
   const auto regular = [](size_t i) { return i % 12 == 5 ? 90 : 10; };

@@ -71,6 +71,13 @@ std::optional<KeptMemory> kept_with_cycles(const Series& series) {
                     std::ranges::min(std::span(valleys).last(count))};
 }
 
+/// The same near `i`, in the window that the spike stands out of: the top of a ramp is no spike.
+double usual_step_near(std::span<const double> values, size_t i) {
+  const size_t width = std::min(values.size(), 2 * kReach + 1);
+  const size_t from = std::min(i > kReach ? i - kReach : 0, values.size() - width);
+  return usual_step(values.subspan(from, width));
+}
+
 /// Half of it came and is gone again within reach, on both sides: an edge of the series or of a
 /// step is no spike.
 bool comes_and_goes(std::span<const double> values, size_t i, double above) {
@@ -90,7 +97,8 @@ std::optional<Spikes> find_spikes(const Series& series) {
   Spikes spikes;
   for (size_t i = series.warmup; i < values.size(); ++i) {
     if (above[i] <= 0 || above[i] < series.least_move || above[i] <= kLeastSpikeZ * scale ||
-        !comes_and_goes(values, i, above[i])) {
+        !comes_and_goes(values, i, above[i]) ||
+        above[i] <= kLeastSpikeZ * usual_step_near(values, i)) {
       continue;
     }
     spikes.samples.push_back(i);

@@ -158,6 +158,14 @@ TEST(Series, ASpikeIsNamedWithItsHeight) {
   EXPECT_THAT(pattern_types(report), ElementsAre("spike"));
 }
 
+TEST(Series, TheTopOfARampThatIsFreedAtOnceIsNoSpike) {
+  // Ten blocks of 4 MB, one after the other, amid nothing; five samples before the top, 20 MB.
+  const auto ramp = [](double i) { return i >= 60 && i < 70 ? (i - 59) * 4 * kMB : 0; };
+  EXPECT_THAT(finding_types(ask(made(140, ramp))), Not(Contains("spikes")));
+  const auto block = [](double i) { return i >= 68 && i < 70 ? 40 * kMB : 0; };
+  EXPECT_THAT(finding_types(ask(made(140, block))), ElementsAre("spikes"));
+}
+
 TEST(Series, WhatARiseLeavesBehindIsInsufficientCleanup) {
   const SeriesReport report = ask(made(60, [](double i) {
     return i < 20 ? 100 * kMB : i < 40 ? 500 * kMB : 230 * kMB;

@@ -227,13 +227,15 @@ Section peak_section(const Subject& subject, std::string_view nothing) {
 
 namespace {
 
-/// "cpu"; of one rank among others "rank 1, cpu".
+/// "cpu"; of one of several processes "process 7, cpu", of a rank "rank 1, cpu".
 std::string place_of(const Finding& finding, const Tables& tables) {
   if (finding.device == kOfTheHost) return "host";
   const Device& device = device_at(tables, finding.device);
-  const std::optional<uint32_t> rank = process_at(tables, device.process).rank;
-  if (tables.processes.size() < 2 || !rank) return device_name(device);
-  return fmt::format("rank {}, {}", *rank, device_name(device));
+  const Process& process = process_at(tables, device.process);
+  if (tables.processes.size() < 2 || (!process.rank && process.pid == 0))
+    return device_name(device);
+  return process.rank ? fmt::format("rank {}, {}", *process.rank, device_name(device))
+                      : fmt::format("process {}, {}", process.pid, device_name(device));
 }
 
 /// Steady growth of a device where findings with lines have at least half of it: the same memory.

@@ -43,15 +43,15 @@ std::string lines_text(const std::vector<FindingLine>& lines) {
   return text;
 }
 
-/// "About 2.5 blocks a step are never freed", "About 1 block in 3 steps is never freed".
-std::string survivors_text(double a_step) {
+/// "About 2.5 blocks a step stay live", "About 1 block in 3 steps stays live".
+std::string survivors_text(double a_step, const char* step) {
   const double steps = std::round(1 / a_step);
-  if (steps >= 2) return fmt::format("About 1 block in {:.0f} steps is never freed", steps);
+  if (steps >= 2) return fmt::format("About 1 block in {:.0f} {}s stays live", steps, step);
   const bool is_one = a_step > 0.95 && a_step < 1.05;
   const std::string count = is_one ? "1" : fmt::format("{:.2g}", a_step);
-  return count == "1" ? "About 1 block a step is never freed"
-                      : fmt::format("About {} blocks a step are never freed",
-                                    a_step < 100 ? count : fmt::format("{:.0f}", a_step));
+  return count == "1" ? fmt::format("About 1 block a {} stays live", step)
+                      : fmt::format("About {} blocks a {} stay live",
+                                    a_step < 100 ? count : fmt::format("{:.0f}", a_step), step);
 }
 
 }  // namespace
@@ -75,13 +75,14 @@ std::string finding_sentence(const Finding& finding) {
 
 std::vector<std::string> finding_details(const Finding& finding) {
   std::vector<std::string> out;
+  const char* step = finding.kind == FindingKind::kGrowthInLoop ? "round" : "step";
   const auto grown = named(finding.evidence, "grown_bytes"),
              steps = named(finding.evidence, "steps");
   if (grown && steps) {
     out.push_back(fmt::format(
         "Grew by {} in {} after a warm-up of {}; {} are live after the last allocation (confidence "
         "{:.2f})",
-        format_bytes(*grown), format_plural(*steps, "step"),
+        format_bytes(*grown), format_plural(*steps, step),
         format_count(named(finding.evidence, "warm_up_steps").value_or(0)),
         format_bytes(finding.bytes.value_or(0)), finding.confidence));
   }
@@ -98,7 +99,7 @@ std::vector<std::string> finding_details(const Finding& finding) {
   const auto survivors = named(finding.rates, "survivors_a_step");
   if (survivors && *survivors > 0) {
     const auto module = named(finding.facts, "module");
-    out.push_back(survivors_text(*survivors) +
+    out.push_back(survivors_text(*survivors, step) +
                   (module ? fmt::format("; most are made in module {}", *module) : ""));
   }
   if (const auto holder = named(finding.facts, "holder"); holder && !holder->empty()) {
@@ -122,7 +123,7 @@ std::vector<std::string> finding_details(const Finding& finding) {
                                 kFarS / kDayS));
     else
       out.push_back(fmt::format("The limit of {} is reached in {}{}", format_bytes(*limit),
-                                format_plural(*left, "more step"),
+                                format_plural(*left, fmt::format("more {}", step)),
                                 seconds ? pace_text(*seconds) : ""));
   } else if (const auto why = named(finding.facts, "limit")) {
     out.push_back(fmt::format("Limit: {}", *why));

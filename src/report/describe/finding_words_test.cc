@@ -19,10 +19,24 @@ TEST(FindingWords, ALeakTellsItsGrowthItsBlocksItsModuleAndItsHolder) {
             (std::vector<std::string>{
                 "Grew by 2.00 KiB in 60 steps after a warm-up of 20; 4.00 KiB are live after the "
                 "last allocation (confidence 0.99)",
-                "About 1 block in 3 steps is never freed; most are made in module layers.1",
+                "About 1 block in 3 steps stays live; most are made in module layers.1",
                 "Held by: losses in train (train.py)"}));
   finding.facts.clear();
-  EXPECT_EQ(finding_details(finding).at(1), "About 1 block in 3 steps is never freed");
+  EXPECT_EQ(finding_details(finding).at(1), "About 1 block in 3 steps stays live");
+}
+
+TEST(FindingWords, GrowthOfALoopWithoutAKnownStepIsToldByTheRound) {
+  Finding finding = leak({{"grown_bytes", 2048}, {"steps", 13}, {"warm_up_steps", 6},
+                          {"limit_bytes", 8192}, {"steps_until_limit", 90}});
+  finding.kind = FindingKind::kGrowthInLoop;
+  finding.rates = {{"survivors_a_step", 1}};
+  finding.confidence = 0.99;
+  EXPECT_EQ(finding_details(finding),
+            (std::vector<std::string>{
+                "Grew by 2.00 KiB in 13 rounds after a warm-up of 6; 4.00 KiB are live after the "
+                "last allocation (confidence 0.99)",
+                "About 1 block a round stays live",
+                "The limit of 8.00 KiB is reached in 90 more rounds"}));
 }
 
 TEST(FindingWords, ALeakIsCalledALeakWhetherItsHolderIsKnownOrNot) {
