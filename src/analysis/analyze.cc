@@ -259,10 +259,17 @@ void add_shape(const Tables& tables, const AnalysisOptions& options, Analysis* a
 
 /// A snapshot that tells of a refused request was taken of a program that ran out: as with a run
 /// that died, how its memory went until then is no merit. A recording tells how the program ended.
-void take_score_of_refused(Analysis* analysis) {
+/// Of a snapshot that contradicts itself nothing is known.
+void take_score_of_snapshot(Analysis* analysis) {
   for (DeviceAnalysis& device : analysis->devices) {
-    if (device.snapshot && !device.snapshot->ooms.empty())
+    const SnapshotDevice* told = device.snapshot.get();
+    if (!told) continue;
+    if (told->is_replayed && told->has_history && !told->is_consistent) {
+      analysis->score = device.score = {.reason =
+                                            "the events and the segments contradict each other"};
+    } else if (!told->ooms.empty()) {
       analysis->score = device.score = {.reason = "the allocator refused a request"};
+    }
   }
 }
 
@@ -283,7 +290,7 @@ Result<Analyzed> analyze(Input& input, AnalysisOptions options) {
     if (!analysis) return std::unexpected(analysis.error());
     if (is_whole) {
       add_shape(out.tables(), options, &*analysis);
-      take_score_of_refused(&*analysis);
+      take_score_of_snapshot(&*analysis);
     }
   } else if (input.kind() != InputKind::kRecording) {
     auto source = input.events();

@@ -129,6 +129,8 @@ def test_a_sum_that_the_segments_deny_is_called_inconsistent(tmp_path):
     assert device["allocator"]["is_consistent"] is False
     assert device["peak"]["allocated_bytes"] is None and device["peak_reserved"]["reserved_bytes"] is None
     assert "inconsistent_trace" in {finding["kind"] for finding in analysis["findings"]}
+    assert analysis["score"]["value"] is None
+    assert analysis["score"]["reason"] == "the events and the segments contradict each other"
 
 
 @pytest.mark.parametrize("name, index", snapshots.real_traces())
@@ -166,6 +168,7 @@ def test_a_snapshot_of_random_addresses_is_called_inconsistent(real_analyses):
     assert not device["allocator"]["is_consistent"]
     assert device["peak_allocated"]["allocated_bytes"] is None and "allocated_bytes" in device["unknown"]
     assert analysis["findings"][0]["kind"] == "inconsistent_trace"
+    assert analysis["score"]["value"] is None
 
 
 def test_the_real_out_of_memory_is_explained(real_analyses):

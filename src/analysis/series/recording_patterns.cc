@@ -101,14 +101,6 @@ class Patterns {
     if (const auto limit = memory_limit(device->device, tables, capacity_bytes)) {
       options.limit_bytes = static_cast<double>(*limit);
     }
-    if (device->snapshot && device->snapshot->is_consistent && device->snapshot->at_peak) {
-      const FreeMemory& free = device->snapshot->at_peak->free;
-      // Whole free segments can go back, and come again as one of any size.
-      const uint64_t largest = std::max(free.largest_bytes, free.cache_slack_bytes);
-      const uint64_t all = free.cache_slack_bytes + free.fragmented_bytes;
-      options.free_blocks =
-          FreeBlocks{static_cast<double>(all), static_cast<double>(std::min(largest, all))};
-    }
     floor_ = analyze_series(levels_.times_s, levels_.floor, options);
     ceiling_ = analyze_series(levels_.ceiling_times_s, levels_.ceiling, options);
     whole_ = analyze_series(of_timeline.times_s, of_timeline.ceiling, options);
@@ -443,6 +435,16 @@ class Patterns {
     growth->reason = "growth by leaks against the level at the end";
   }
 
+  /// By what the replay lost to fragmentation at the peak. Wholly free segments can be released.
+  void score_fragmentation(ScorePart* part) const {
+    const SnapshotDevice* told = device_.snapshot.get();
+    if (!told || !told->is_consistent || !told->at_peak) return;
+    const auto lost = static_cast<double>(told->at_peak->pinned_bytes);
+    const auto reserved = static_cast<double>(told->at_peak->figures.reserved_bytes);
+    part->value = reserved > 0 ? kBestScore * (1 - std::min(1.0, lost / reserved)) : kBestScore;
+    part->reason = "lost to fragmentation against reserved, at the peak";
+  }
+
   /// Growth and cleanup are questions to the floor, the peak to the whole timeline, spikes to the
   /// ceiling.
   void score() {
@@ -471,6 +473,7 @@ class Patterns {
         score.parts.back().value.reset();
         score.parts.back().reason = why_no_spike_;
       }
+      if (name == "fragmentation") score_fragmentation(&score.parts.back());
       const ScorePart& part = score.parts.back();
       if (!part.value) continue;
       sum += *part.value * part.weight, weights += part.weight;
@@ -511,6 +514,7 @@ void add_patterns(const Tables& tables, std::optional<uint64_t> capacity_bytes,
                   Analysis* analysis) {
   std::vector<Finding> found;
   analysis->score = {.reason = "nothing was allocated"};
+  uint64_t scored_peak_bytes = 0;
   const auto look = [&](DeviceAnalysis& device, bool is_part) {
     if (device.timeline.buckets().empty()) return;  // of a snapshot: it has no events
     for (Finding& finding : Patterns(*analysis, tables, capacity_bytes, &device).find()) {
@@ -518,8 +522,11 @@ void add_patterns(const Tables& tables, std::optional<uint64_t> capacity_bytes,
     }
     if (is_part) return;
     if (device.figures.peak_bytes == 0) return;
-    if (analysis->score.parts.empty() || rank_of_score(device.score) < rank_of_score(analysis->score))
-      analysis->score = device.score;
+    const double rank = rank_of_score(device.score), worst = rank_of_score(analysis->score);
+    const uint64_t peak_bytes = device.figures.peak_bytes;
+    if (analysis->score.parts.empty() || rank < worst ||
+        (rank == worst && peak_bytes > scored_peak_bytes))
+      analysis->score = device.score, scored_peak_bytes = peak_bytes;
   };
   for (DeviceAnalysis& sum : analysis->sums) look(sum, false);
   for (DeviceAnalysis& device : analysis->devices) {

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
 
+#include "analysis/replay/snapshot_device.h"
 #include "base/duration.h"
 #include "base/size.h"
 #include "trace/memory_source.h"
@@ -400,6 +402,42 @@ TEST(RecordingPatterns, TheScoreHasThePeakWhereTheLimitIsKnown) {
   const Analysis tight = analyzed(rounds(100, true, kTwenty, kNothing), 120 * kMiB);
   EXPECT_NEAR(*tight.score.parts.front().value, 0, 1e-9) << "the peak is the limit";
   EXPECT_NEAR(*tight.score.value, 7, 1e-9) << "growth 4, cleanup 1.5, spikes 1.5 of 10";
+}
+
+TEST(RecordingPatterns, FragmentationIsScoredByWhatIsLostOfTheReservedAtThePeak) {
+  const auto part = [](uint64_t lost_mib) {
+    MemorySource source = rounds(100, true, kTwenty, kNothing);
+    Analysis analysis = *analyze_source(source, {});
+    auto told = std::make_shared<SnapshotDevice>();
+    told->is_consistent = true;
+    told->at_peak.emplace();
+    told->at_peak->pinned_bytes = lost_mib * kMiB;
+    told->at_peak->figures.reserved_bytes = 200 * kMiB;
+    told->at_peak->free.largest_bytes = kMiB;  // says nothing of how much is lost
+    analysis.devices[0].snapshot = told;
+    add_patterns(source.tables(), std::nullopt, &analysis);
+    return *std::ranges::find(analysis.score.parts, "fragmentation", &ScorePart::name)->value;
+  };
+  EXPECT_NEAR(part(0), 10, 1e-9);
+  EXPECT_NEAR(part(3), 9.85, 1e-9) << "1.5 %";
+  EXPECT_NEAR(part(11), 9.45, 1e-9) << "5.5 %";
+  EXPECT_NEAR(part(200), 0, 1e-9);
+}
+
+TEST(RecordingPatterns, OfTwoDevicesWithOneScoreThePartsAreThoseOfTheHigherPeak) {
+  // The first has no spike; the second, 400 MiB higher, has some that may be its work.
+  const auto high = [](size_t i) { return i == 40 || i == 51 || i == 90 ? 400 : 10; };
+  MemorySource calm = rounds(120, false, [](size_t) { return 10; }, kNothing);
+  MemorySource spiky = rounds(120, false, high, kNothing);
+  Tables tables = calm.tables();
+  tables.devices.push_back(tables.devices[0]);
+  Analysis analysis = *analyze_source(calm, {});
+  analysis.devices.push_back((*analyze_source(spiky, {})).devices[0]);
+  analysis.devices[1].device = 1;
+  add_patterns(tables, std::nullopt, &analysis);
+  EXPECT_EQ(analysis.devices[0].score.value, analysis.devices[1].score.value);
+  const auto part = std::ranges::find(analysis.score.parts, "spikes", &ScorePart::name);
+  EXPECT_EQ(part->reason, "without steps a spike cannot be told from normal work");
 }
 
 TEST(RecordingPatterns, ATooShortRecordingHasNoScoreAndSaysWhy) {
