@@ -29,6 +29,7 @@ constexpr double kShareOfLoop = 0.25;  // of the level at the end: no score pass
 constexpr uint64_t kSetUp = 5;  // one part in so many of the time
 constexpr double kMoreThanAStep = 1.5;  // steps
 constexpr double kNearlyAll = 0.9;      // of the steps
+constexpr size_t kLeastToCompare = 3;   // steps: one of the middle and the last are two
 constexpr size_t kLeastRegular = 3;  // spikes, to speak of a period
 
 /// What the questions are asked of.
@@ -156,16 +157,30 @@ class Patterns {
     return theil_sen_slope(steps, levels_.floor);
   }
 
-  /// Where one line holds most of what grew, that line at the end of the process.
-  void name_line_at_end(double grown_bytes, Finding* finding) const {
+  /// Where one line holds most of what grew, that line at the end of the process; false elsewhere.
+  bool name_line_at_end(double grown_bytes, Finding* finding) const {
     const std::vector<HolderLine> lines = group_by_line(device_.holders_before_exit, tables_);
-    if (lines.empty() || lines[0].node == 0) return;
+    if (lines.empty() || lines[0].node == 0) return false;
     const HolderLine& most = lines[0];
-    if (2 * static_cast<double>(most.bytes) < grown_bytes) return;
+    if (2 * static_cast<double>(most.bytes) < grown_bytes) return false;
     finding->stack = most.node;
     finding->title += "; at the end " + short_line(tables_, most.node) + " held most, " +
                       format_bytes(most.bytes);
     finding->evidence.emplace_back("line_at_end_bytes", most.bytes);
+    return true;
+  }
+
+  /// What names the lines where nothing has named one.
+  std::string growth_fix() const {
+    const std::vector<StepLevel>& steps = device_.step_levels.levels();
+    if (steps.size() >= kLeastToCompare) {
+      return "gpumemprof diff --steps " + std::to_string(steps[steps.size() / 2].step) + " " +
+             std::to_string(steps.back().step) + " on this recording names the lines that kept it";
+    }
+    if (device_.snapshot && !device_.snapshot->is_recorded)
+      return "gpumemprof run records the program with its steps, and names the lines";
+    return "record again with gpumemprof.step() in the loop; then gpumemprof diff --steps A B "
+           "names the lines";
   }
 
   void find_growth() {
@@ -178,32 +193,26 @@ class Patterns {
           {"bytes_a_second", whole(a_second)},
           {levels_.are_steps ? "steps" : "buckets", levels_.floor.size() * levels_.steps_a_level}};
       std::string pace = size_text(a_second) + "/s";
-      std::string fix =
-          device_.snapshot && !device_.snapshot->is_recorded
-              ? "gpumemprof run records the program with its steps, and names the lines"
-              : "mark steps with gpumemprof.step(), then gpumemprof diff --steps A B on "
-                "this recording names the lines";
       if (levels_.are_steps) {
         figures.emplace_back("bytes_a_step", whole(bytes_a_step()));
         figures.emplace_back("first_step", levels_.steps.front());
         figures.emplace_back("last_step", levels_.steps.back());
         pace = size_text(bytes_a_step()) + " a step, " + pace;
-        fix = "gpumemprof diff --steps " + step_text(levels_.steps.size() / 2) + " " +
-              step_text(levels_.steps.size() - 1) + " on this recording names the lines that kept it";
       }
       // Where a line is known, that is the finding. Without steps it may be data that is loaded.
       const bool is_harmless = harmless_bytes_ > 0 && 2 * harmless_bytes_ >= found.bytes;
       if (is_harmless) why_no_growth_ = why_harmless_;
       const bool is_info = has_leak_ || is_harmless || !levels_.are_steps;
-      if (has_leak_ && !levels_.are_steps) fix.clear();  // that finding names the line
       const Severity severity = is_info ? Severity::kInfo : found.severity;
       add(FindingKind::kSteadyGrowth, severity,
           "memory grows steadily: the minimum rose by " + size_text(found.bytes) +
               " after the warm-up, " + pace,
-          found.bytes, found.confidence, std::move(figures), std::move(fix));
+          found.bytes, found.confidence, std::move(figures), "");
       // No step says what is kept from one to the next: what is there at the end is a hint.
-      if (!levels_.are_steps && !has_leak_ && !is_harmless)
-        name_line_at_end(found.bytes, &findings_.back());
+      const bool is_line_named =
+          !levels_.are_steps &&
+          (has_leak_ || is_harmless || name_line_at_end(found.bytes, &findings_.back()));
+      if (!is_line_named) findings_.back().fix = growth_fix();
     }
   }
 

@@ -348,6 +348,39 @@ TEST(RecordingPatterns, WithoutStepsTheLineThatHeldMostAtTheEndIsNamed) {
   ASSERT_NE(growth, nullptr);
   EXPECT_TRUE(growth->title.ends_with("; at the end t.py:7 held most, 300 MiB")) << growth->title;
   EXPECT_EQ(growth->stack, 1);
+  EXPECT_EQ(growth->fix, "") << "the line is named";
+}
+
+/// 300 blocks of 1 MiB of no known stack, one every 10 ms, that stay; of too few steps to tell a
+/// trend, 60 blocks each, or of none.
+MemorySource of_unknown_lines(bool with_steps) {
+  EventBatch events;
+  for (uint64_t i = 0; i < 300; ++i) {
+    const uint64_t start = i * 10 * kMs;
+    append(&events, {.time_ns = start, .address = 1 + i, .size_bytes = kMiB});
+    if (!with_steps || i % 60 != 59) continue;
+    events.marks.push_back({static_cast<uint32_t>(events.size()), MarkKind::kStep, 0, 0,
+                            start + 9 * kMs, 0, i / 60});
+  }
+  MemorySource source(events);
+  Tables& tables = source.mutable_tables();
+  tables.processes.emplace_back();
+  tables.threads.push_back({0, 11, "t"});
+  tables.devices.push_back(Device{.size_is_requested = true});
+  return source;
+}
+
+TEST(RecordingPatterns, WhereNoLineIsNamedTheFixIsWhatTheRecordingCanDo) {
+  const auto fix = [](bool with_steps) {
+    const Analysis analysis = analyzed(of_unknown_lines(with_steps));
+    const Finding* growth = found(analysis, FindingKind::kSteadyGrowth);
+    return growth ? growth->fix : "none";
+  };
+  EXPECT_EQ(fix(false),
+            "record again with gpumemprof.step() in the loop; then gpumemprof diff --steps A B "
+            "names the lines");
+  EXPECT_EQ(fix(true),
+            "gpumemprof diff --steps 2 4 on this recording names the lines that kept it");
 }
 
 TEST(RecordingPatterns, GrowthOfALoopThatMayBeDataHasNoScoreWhereItIsMuch) {
