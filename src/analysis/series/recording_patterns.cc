@@ -29,6 +29,7 @@ constexpr double kShareOfLoop = 0.25;  // of the level at the end: no score pass
 constexpr uint64_t kSetUp = 5;  // one part in so many of the time
 constexpr double kMoreThanAStep = 1.5;  // steps
 constexpr double kNearlyAll = 0.9;      // of the steps
+constexpr double kAllOfIt = 0.99;       // of what a trace adds: less is a library's workspace
 constexpr size_t kLeastToCompare = 3;   // steps: one of the middle and the last are two
 constexpr size_t kLeastRegular = 3;  // spikes, to speak of a period
 
@@ -183,9 +184,27 @@ class Patterns {
            "names the lines";
   }
 
+  /// Of a snapshot, which has no steps: a forward pass made all that its trace adds, and nothing
+  /// comes round. Such activations wait for their backward pass.
+  bool is_one_forward() const {
+    const SnapshotDevice* told = device_.snapshot.get();
+    if (!told || told->is_recorded || levels_.are_steps || cycles_) return false;
+    uint64_t forward_bytes = 0;
+    for (const CategoryHolder& holder : device_.categories.at_peak) {
+      if (holder.phase == WorkPhase::kForward) forward_bytes += holder.bytes;
+    }
+    const uint64_t peak_bytes = device_.figures.peak_bytes;
+    const uint64_t added_bytes = peak_bytes - std::min(peak_bytes, told->live_before_bytes);
+    return static_cast<double>(forward_bytes) >= kAllOfIt * static_cast<double>(added_bytes);
+  }
+
   void find_growth() {
     for (const SeriesFinding& found : floor_.findings) {
       if (found.type != "monotonic_increase") continue;
+      if (is_one_forward()) {
+        why_no_growth_ = "the trace is within one forward pass";
+        continue;
+      }
       const double a_second = evidence(found.evidence, "bytes_per_second");
       std::vector<std::pair<std::string, uint64_t>> figures = {
           {"growth_bytes", whole(found.bytes)},

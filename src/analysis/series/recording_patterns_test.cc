@@ -383,6 +383,25 @@ TEST(RecordingPatterns, WhereNoLineIsNamedTheFixIsWhatTheRecordingCanDo) {
             "gpumemprof diff --steps 2 4 on this recording names the lines that kept it");
 }
 
+TEST(RecordingPatterns, WhatOneForwardPassOfASnapshotAddsIsNoGrowth) {
+  const auto grows = [](WorkPhase phase, bool is_recorded) {
+    MemorySource source = of_unknown_lines(false);
+    Analysis analysis = *analyze_source(source, {});
+    DeviceAnalysis& device = analysis.devices[0];
+    auto told = std::make_shared<SnapshotDevice>();
+    told->is_recorded = is_recorded;
+    device.snapshot = told;
+    device.categories.at_peak = {{.bytes = device.figures.peak_bytes, .phase = phase}};
+    add_patterns(source.tables(), std::nullopt, &analysis);
+    const auto part = std::ranges::find(analysis.score.parts, "growth", &ScorePart::name);
+    EXPECT_NE(found(analysis, FindingKind::kSteadyGrowth) == nullptr, part->value.has_value());
+    return found(analysis, FindingKind::kSteadyGrowth) != nullptr;
+  };
+  EXPECT_FALSE(grows(WorkPhase::kForward, false));
+  EXPECT_TRUE(grows(WorkPhase::kNone, false)) << "data that is loaded, or a leak";
+  EXPECT_TRUE(grows(WorkPhase::kForward, true)) << "a recording marks steps, and its end is known";
+}
+
 TEST(RecordingPatterns, GrowthOfALoopThatMayBeDataHasNoScoreWhereItIsMuch) {
   // 100 MiB, and one more with each of 100 rounds.
   for (const auto& [grown_mib, is_much] : {std::pair{99, true}, std::pair{10, false}}) {
