@@ -7,6 +7,7 @@
 #include "analysis/replay/pinned_cache_growth.h"
 #include "analysis/replay/pinned_rounding.h"
 #include "analysis/replay/record_stream_pending.h"
+#include "analysis/replay/segment_churn.h"
 #include "analysis/replay/settings_conflict.h"
 #include "analysis/replay/settings_text.h"
 #include "analysis/replay/stranded_stream_cache.h"
@@ -146,7 +147,7 @@ void name_growth(const AllocatorTrace& trace, const TraceStart& start,
 
 void find_troubles(const AllocatorTrace& trace, const TraceStart& start,
                    const RecordedSettings& settings, const StrandedCache& stranded,
-                   SnapshotDevice* device) {
+                   const Tables& tables, SnapshotDevice* device) {
   const auto add = [&](std::optional<Finding> found) {
     if (found) device->troubles.push_back(*std::move(found));
   };
@@ -155,6 +156,7 @@ void find_troubles(const AllocatorTrace& trace, const TraceStart& start,
   add(stranded.find(settings, *device));
   add(find_record_stream_pending(trace, start, settings, *device));
   add(find_settings_conflict(trace, start, settings, *device));
+  add(find_segment_churn(trace, tables, *device));
 }
 
 void find_pinned_troubles(const AllocatorTrace& trace, const TraceStart& start,
@@ -246,7 +248,7 @@ SnapshotDevice replay_device(const AllocatorSnapshot& snapshot, size_t index,
   device.peak_reserved_time_us = time_of_event(trace, device.replay.peak_reserved.event);
   check_consistency(&device);
   if (device.is_consistent) name_growth(trace, start, snapshot.settings, watched.growth, &device);
-  find_troubles(trace, start, snapshot.settings, watched.stranded, &device);
+  find_troubles(trace, start, snapshot.settings, watched.stranded, snapshot.tables, &device);
   for (OomExplanation& oom : device.ooms) {
     if (!device.is_consistent) {
       oom.not_reproduced = "the trace contradicts itself";

@@ -62,8 +62,9 @@ struct SnapshotDevice {
   std::optional<IdleCache> idle_cache;            ///< likewise
   std::vector<OomExplanation> ooms;               ///< kMostOoms: the first and the last
   uint64_t oom_count = 0;
-  /// "graph_pool_slack", "stranded_stream_cache", "record_stream_pending", "settings_conflict"; of
-  /// pinned host memory "pinned_rounding" and "pinned_cache_growth".
+  /// "graph_pool_slack", "stranded_stream_cache", "record_stream_pending", "settings_conflict",
+  /// "cache_slack" by the name "segment_churn"; of pinned host memory "pinned_rounding" and
+  /// "pinned_cache_growth".
   std::vector<Finding> troubles;
 };
 

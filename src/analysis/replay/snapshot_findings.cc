@@ -136,6 +136,7 @@ void add_peak(const SnapshotDevice& device, std::vector<Finding>* findings) {
   }
   const bool is_told =
       is_of_settings || trouble(device, FindingKind::kStrandedStreamCache) != nullptr ||
+      trouble(device, FindingKind::kCacheSlack) != nullptr ||
       (device.idle_cache && device.idle_cache->first_event <= device.peak_event.value_or(0));
   const uint64_t releasable = less_or_none(figures.releasable_bytes,
                                            in_pools.free_bytes - in_pools.pinned_bytes);
