@@ -9,14 +9,20 @@ namespace {
 
 TEST(UserCode, PackagesTheStandardLibraryAndNativeCodeAreNotTheUsers) {
   for (const char* file :
-       {"train.py", "/opt/job/torch_models/a.py", "<stdin>", "<string>", "/tmp/ipykernel_1/2.py"}) {
+       {"train.py", "/opt/job/torch_models/a.py", "<stdin>", "<string>", "/tmp/ipykernel_1/2.py",
+        "C:\\me\\train.py", "C:\\me\\lib\\train.py"}) {
     EXPECT_TRUE(is_user_file(file)) << file;
   }
   for (const char* file :
        {"/v/lib/python3.12/site-packages/torch/a.py", "/usr/lib/python3/dist-packages/x.py",
         "/usr/lib/python3.11/threading.py", "<frozen importlib._bootstrap>", "",
         "/x/libtorch_cpu.so", "/lib/libc.so.6", "<eval_with_key>.3", "??", "Module.cpp",
-        "/tmp/torchinductor_me/ab/cab.py", "site-packages/jax/_src/core.py"}) {
+        "/tmp/torchinductor_me/ab/cab.py", "site-packages/jax/_src/core.py",
+        "C:\\me\\.venv\\Lib\\site-packages\\torch\\nn\\modules\\module.py",
+        "C:\\Program Files\\Python312\\Lib\\copy.py",
+        "C:\\uv\\python\\cpython-3.10.19-windows-x86_64-none\\lib\\copy.py",
+        "C:\\Users\\me\\miniconda3\\envs\\ml\\lib\\copy.py",
+        "C:\\Users\\me\\.pyenv\\pyenv-win\\versions\\3.11.9\\Lib\\copy.py"}) {
     EXPECT_FALSE(is_user_file(file)) << file;
   }
 }

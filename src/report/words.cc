@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "base/path_parts.h"
+
 namespace gpumemprof {
 namespace {
 
@@ -176,14 +178,15 @@ std::string short_path(std::string_view path, std::string_view folder) {
     path.remove_prefix(folder.size() + 1);
   }
   for (std::string_view packages : {"/site-packages/", "/dist-packages/"}) {
-    const size_t at = path.find(packages);
-    if (at != std::string_view::npos) return "…/" + std::string(path.substr(at + packages.size()));
+    const size_t at = find_in_path(path, packages);
+    if (at == std::string_view::npos) continue;
+    return "…" + std::string(path.substr(at + packages.size() - 1));
   }
   constexpr size_t kLong = 48;
   if (path.size() <= kLong) return std::string(path);
-  const size_t slash = path.find('/', path.size() - kLong + 4);
+  const size_t slash = path.find_first_of("/\\", path.size() - kLong + 4);
   if (slash == std::string_view::npos) {
-    const size_t last = path.rfind('/');
+    const size_t last = path.find_last_of("/\\");
     return last == std::string_view::npos ? std::string(path)
                                           : "…" + std::string(path.substr(last));
   }

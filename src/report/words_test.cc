@@ -80,6 +80,9 @@ TEST(Words, PathsAreShortenedFromTheLeft) {
   EXPECT_EQ(short_path("/v/lib/python3.11/site-packages/torch/x.py", ""), "…/torch/x.py");
   EXPECT_EQ(short_path("/aaaaaaaaaaaaaaaaaaaaaaaaaaaa/bbbbbbbbbbbbbbbbbbbbbbbbbb/c.py", ""),
             "…/bbbbbbbbbbbbbbbbbbbbbbbbbb/c.py");
+  EXPECT_EQ(short_path("C:\\v\\Lib\\site-packages\\torch\\x.py", ""), "…\\torch\\x.py");
+  EXPECT_EQ(short_path("C:\\aaaaaaaaaaaaaaaaaaaaaaaaaaa\\bbbbbbbbbbbbbbbbbbbbbbbbbb\\c.py", ""),
+            "…\\bbbbbbbbbbbbbbbbbbbbbbbbbb\\c.py");
 }
 
 }  // namespace

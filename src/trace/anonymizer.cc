@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/path_parts.h"
 #include "trace/label_frames.h"
 
 namespace gpumemprof {
@@ -87,7 +88,7 @@ std::string_view standard_library_part(std::string_view path) {
 
 std::string_view installed_part(std::string_view path) {
   for (std::string_view packages : {"/site-packages/", "/dist-packages/"}) {
-    const size_t at = path.rfind(packages);
+    const size_t at = rfind_in_path(path, packages);
     if (at != std::string_view::npos) return path.substr(at);
   }
   if (const std::string_view part = standard_library_part(path); !part.empty()) return part;

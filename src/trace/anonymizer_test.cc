@@ -14,6 +14,7 @@ TEST(Anonymizer, InstalledFilesLoseOnlyTheirFolder) {
             "/site-packages/torch/a.py");
   EXPECT_EQ(names.file("/opt/anna/lib/python3.12/json/a.py"), "/lib/python3.12/json/a.py");
   EXPECT_EQ(names.file("/usr/lib/x86_64-linux-gnu/libc.so.6"), "/libc.so.6");
+  EXPECT_EQ(names.file("C:\\v\\Lib\\site-packages\\torch\\a.py"), "\\site-packages\\torch\\a.py");
   EXPECT_EQ(names.file("<frozen runpy>"), "<frozen runpy>");
   EXPECT_EQ(names.file(""), "");
 }

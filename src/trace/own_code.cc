@@ -1,6 +1,34 @@
 #include "trace/own_code.h"
 
+#include <string>
+
+#include "base/path_parts.h"
+
 namespace gpumemprof {
+namespace {
+
+/// On Windows the standard library is "Lib" in the folder of Python, which no file names otherwise.
+bool is_windows_library(std::string_view file) {
+  if (file.size() < 3 || file[1] != ':') return false;
+  std::string path(file);
+  for (char& c : path) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  const size_t library = find_in_path(path, "/lib/");
+  if (library == path.npos) return false;
+  const std::string_view home(path.data(), library);
+  const size_t slash = home.find_last_of("/\\");
+  if (slash == home.npos) return false;
+  const std::string_view name = home.substr(slash + 1);
+  for (std::string_view start : {"python3", "cpython-3", "pythonsoftwarefoundation.python.3"}) {
+    if (name.starts_with(start)) return true;
+  }
+  for (std::string_view end : {"conda3", "miniforge3", "mambaforge"}) {
+    if (name.ends_with(end)) return true;
+  }
+  const std::string_view above = home.substr(0, slash);  // an environment of conda, or pyenv's
+  return path_ends_with(above, "/envs") || path_ends_with(above, "/pyenv-win/versions");
+}
+
+}  // namespace
 
 bool is_native_source(std::string_view file) {
   if (file == "??") return true;
@@ -14,8 +42,9 @@ bool is_user_file(std::string_view file) {
   if (file.empty()) return false;
   for (std::string_view part :
        {"/site-packages/", "/dist-packages/", "/lib/python3", "/lib64/python3"}) {
-    if (file.find(part) != std::string_view::npos) return false;
+    if (path_has(file, part)) return false;
   }
+  if (is_windows_library(file)) return false;
   // Packages in a profile of JAX, which begins its paths with them; generated code (dataclasses,
   // torch.fx, dynamo), as opposed to <stdin> and notebooks.
   for (std::string_view start : {"site-packages/", "dist-packages/", "<frozen ", "<eval_with_key>",
@@ -24,7 +53,7 @@ bool is_user_file(std::string_view file) {
   }
   // Files with another name in every run: TensorFlow's AutoGraph, TorchInductor.
   for (std::string_view part : {"/__autograph_generated_file", "/torchinductor_"}) {
-    if (file.find(part) != std::string_view::npos) return false;
+    if (path_has(file, part)) return false;
   }
   if (is_native_source(file)) return false;
   return !file.ends_with(".so") && file.find(".so.") == std::string_view::npos;

@@ -31,16 +31,20 @@ def frame_line(frame):
     return f"{place} {frame['name']}".removeprefix(" ")  # some native frames have no file
 
 
+def with_slashes(frame):
+    return frame["filename"].replace("\\", "/")  # of Windows
+
+
 def runs_backward(frame):
-    of_autograd = frame["filename"].endswith("/torch/autograd/__init__.py")
+    of_autograd = with_slashes(frame).endswith("/torch/autograd/__init__.py")
     return of_autograd and frame["name"] in ("backward", "grad", "_make_grads")
 
 
 def runs_step(frames):
     """In an optimizer's step (the wrapper around each), and nobody else's code, a closure say, between."""
     for n, frame in enumerate(frames):
-        if frame["filename"].endswith("/torch/optim/optimizer.py") and frame["name"] == "wrapper":
-            return all("/torch/" in inner["filename"] for inner in frames[:n] if inner["filename"].endswith(".py"))
+        if with_slashes(frame).endswith("/torch/optim/optimizer.py") and frame["name"] == "wrapper":
+            return all("/torch/" in with_slashes(inner) for inner in frames[:n] if inner["filename"].endswith(".py"))
     return False
 
 
@@ -108,6 +112,34 @@ def test_every_protocol_reads_the_same(tmp_path, protocol, name):
     again = tmp_path / "again"
     again.write_bytes(pickle.dumps(load(BY_NAME[name]), protocol))
     assert export(again) == export(BY_NAME[name])
+
+
+def with_paths(value, change):
+    if isinstance(value, list):
+        return [with_paths(one, change) for one in value]
+    if isinstance(value, dict):
+        return {key: change(one) if key == "filename" else with_paths(one, change) for key, one in value.items()}
+    return value
+
+
+@pytest.mark.parametrize("name", ["lora_finetune_torch21.pickle", "snapshot_events_torch22.pickle", "python_stacks_only.pickle"])
+def test_a_program_on_windows_has_the_lines_types_and_phases_that_it_has_on_linux(name, tmp_path):
+    def on_linux(path):
+        path = path.replace("\\", "/").replace("C:/", "/").replace("-none/lib/", "-none/lib/python3.10/")
+        return "/c" + path if path.startswith("/") and path.endswith(".py") else path
+
+    def on_windows(path):
+        path = on_linux(path)
+        return "C:" + path[2:].replace("/", "\\") if path.startswith("/c/") else path
+
+    answers = []
+    for on_system in (on_linux, on_windows):
+        folder = tmp_path / on_system.__name__
+        folder.mkdir()
+        (folder / name).write_bytes(pickle.dumps(with_paths(load(BY_NAME[name]), on_system), 4))
+        answer = harness.execute([harness.COMMAND, "analyze", folder / name, "--format", "json"]).ok().stdout.decode()
+        answers.append(json.loads(answer.replace(str(folder), "").replace("C:\\\\", "/c/").replace("\\\\", "/")))
+    assert answers[0] == answers[1]
 
 
 def test_a_pickle_without_the_memo_entries_that_nobody_needs(tmp_path):

@@ -73,8 +73,8 @@ export function unbroken(text: string): string {
 }
 /** The last two parts of a path. */
 export function file_name(path: string): string {
-  const parts = plain(path, 4000).split("/");
-  return parts.slice(-2).join("/");
+  const text = plain(path, 4000);
+  return /[^/\\]*[/\\][^/\\]*$/.exec(text)?.[0] ?? text;
 }
 
 export interface FrameName {
@@ -97,7 +97,7 @@ export function frame(text: string): FrameName {
 export function key_name(text: string): { file: string; line: string; name: string; beside: string } {
   const [first, ...others] = text.split(/ (?=[←→] )/);
   const { name, place } = frame(first);
-  const at = /^(?:.*\/)?([^/]+)(:\d+)$/.exec(place);
+  const at = /^(?:.*[/\\])?([^/\\]+)(:\d+)$/.exec(place);
   const told = (other: string) => {
     const { file, line, name } = key_name(other.slice(2));
     return `${other[0]} ${file ? file + line : name}`;

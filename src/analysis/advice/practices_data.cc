@@ -8,6 +8,7 @@
 #include "analysis/advice/practices.h"
 #include "analysis/categories/category_sums.h"
 #include "analysis/leaks/leaks.h"
+#include "base/path_parts.h"
 #include "base/size.h"
 
 namespace gpumemprof {
@@ -16,7 +17,7 @@ namespace {
 bool has_file(const Tables& tables, uint32_t stack, std::string_view ending) {
   for (; stack != 0; stack = tables.stacks.node(stack).parent) {
     const Frame& frame = tables.stacks.frame(tables.stacks.node(stack).frame);
-    if (tables.strings.get(frame.file).ends_with(ending)) return true;
+    if (path_ends_with(tables.strings.get(frame.file), ending)) return true;
   }
   return false;
 }

@@ -9,6 +9,7 @@
 
 #include "analysis/advice/practices.h"
 #include "analysis/leaks/leaks.h"
+#include "base/path_parts.h"
 #include "base/size.h"
 
 namespace gpumemprof {
@@ -60,7 +61,7 @@ bool is_of(const Operation& operation, const Tables& tables, uint32_t stack,
   if (!node.empty()) return false;
   for (uint32_t at = stack; at != 0; at = tables.stacks.node(at).parent) {
     const Frame& frame = tables.stacks.frame(tables.stacks.node(at).frame);
-    if (!tables.strings.get(frame.file).ends_with("/torch/nn/functional.py")) continue;
+    if (!path_ends_with(tables.strings.get(frame.file), "/torch/nn/functional.py")) continue;
     const std::string_view function = tables.strings.get(frame.function);
     for (const std::string_view name : operation.functions)
       if (!name.empty() && function == name) return true;

@@ -5,6 +5,7 @@
 #include "analysis/categories/library_workspace.h"
 #include "analysis/categories/step_closure.h"
 #include "analysis/categories/torch_frames.h"
+#include "base/path_parts.h"
 #include "trace/label_frames.h"
 
 namespace gpumemprof {
@@ -26,7 +27,7 @@ struct Code {
   std::vector<CodeFrame> frames;
 
   void look(std::string_view file, std::string_view function) {
-    if (is_in(file, "/torch/")) look_at_torch(file, function);
+    if (path_has(file, "/torch/")) look_at_torch(file, function);
     frames.push_back({file, function});
   }
 
@@ -34,7 +35,7 @@ struct Code {
   void look_at_torch(std::string_view file, std::string_view function) {
     is_engine |= runs_backward(file, function);
     // Every optimizer's step runs in the wrapper that torch.optim.Optimizer puts around it.
-    if (file.ends_with("/torch/optim/optimizer.py") &&
+    if (is_torch_file(file, "optim/optimizer.py") &&
         (is_in(function, "profile_hook_step") || function == "wrapper")) {
       is_in_step = true;
       is_in_closure |= is_in_step_closure(frames, file, has_gradients);
@@ -47,13 +48,13 @@ struct Code {
     }
     is_checkpoint |= is_torch_file(file, "utils/checkpoint.py");
     is_compiled |=
-        is_in(file, "/torch/_functorch/") && is_called(function, "CompiledFunction.forward");
-    is_weight_copy |= (file.ends_with("/torch/nn/parameter.py") &&
+        path_has(file, "/torch/_functorch/") && is_called(function, "CompiledFunction.forward");
+    is_weight_copy |= (is_torch_file(file, "nn/parameter.py") &&
                        is_called(function, "Parameter.__deepcopy__")) ||
-                      (file.ends_with("/torch/optim/swa_utils.py") &&
+                      (is_torch_file(file, "optim/swa_utils.py") &&
                        is_called(function, "AveragedModel.__init__"));
     is_setup |=
-        is_in(file, "/torch/nn/modules/") &&
+        path_has(file, "/torch/nn/modules/") &&
         (function.ends_with("__init__") || function.ends_with("reset_parameters") ||
          is_called(function, "Module._apply") || function.ends_with("initialize_parameters"));
   }

@@ -51,6 +51,20 @@ TEST(Attribution, NamesWithoutTheirClassesAsPythonHadThemBefore311SayTheSame) {
 
 using Names = std::pair<std::string, std::string>;
 
+TEST(Attribution, OnWindowsTheSameFramesSayTheSame) {
+  const std::string torch = "C:\\venv\\Lib\\site-packages\\torch\\";
+  const Names mine{"C:\\me\\a.py", "main"}, step{torch + "optim\\optimizer.py", "wrapper"},
+      call{torch + "nn\\modules\\module.py", "_call_impl"},
+      next{torch + "utils\\data\\dataloader.py", "__next__"};
+  EXPECT_EQ(of({mine, step}).phase, WorkPhase::kOptimizer);
+  EXPECT_EQ(of({mine, next}).phase, WorkPhase::kDataLoading);
+  EXPECT_EQ(of({mine, {torch + "autograd\\graph.py", "_engine_run_backward"}}).phase,
+            WorkPhase::kBackward);
+  EXPECT_EQ(of({mine, call, {kModuleFile, "head"}}).phase, WorkPhase::kForward);
+  EXPECT_TRUE(of({mine, {torch + "nn\\parameter.py", "__deepcopy__"}}).is_weight_copy);
+  EXPECT_TRUE(of({mine, {torch + "nn\\modules\\module.py", "_apply"}}).is_in_setup);
+}
+
 TEST(Attribution, OfWhatAnOptimizersStepCallsTheInnermostCounts) {
   const Names wrapper{kTorch + "optim/optimizer.py",
                       "Optimizer.profile_hook_step.<locals>.wrapper"},

@@ -2,25 +2,12 @@
 
 #include "analysis/categories/library_workspace.h"
 #include "analysis/categories/torch_frames.h"
+#include "base/path_parts.h"
 
 namespace gpumemprof {
 namespace {
 
 bool has(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
-
-bool is_in_torch_folder(std::string_view file, std::string_view folder) {
-  for (size_t at = file.find("torch"); at != file.npos; at = file.find("torch", at + 1)) {
-    if (at == 0 || (file[at - 1] != '/' && file[at - 1] != '\\')) continue;
-    const std::string_view rest = file.substr(at + 5);
-    if (rest.size() <= folder.size()) return false;
-    bool is_equal = true;
-    for (size_t i = 0; i < folder.size(); ++i) {
-      is_equal &= (rest[i] == '\\' ? '/' : rest[i]) == folder[i];
-    }
-    if (is_equal) return true;
-  }
-  return false;
-}
 
 /// Every optimizer's step runs in the wrapper that torch.optim.Optimizer puts around it.
 bool runs_optimizer(std::string_view file, std::string_view function) {
@@ -33,7 +20,7 @@ bool clears_gradients(std::string_view file, std::string_view function) {
 }
 
 bool sets_up(std::string_view file, std::string_view function) {
-  return is_in_torch_folder(file, "/nn/modules/") &&
+  return path_has(file, "/torch/nn/modules/") &&
          (is_called(function, "__init__") || is_called(function, "reset_parameters") ||
           is_called(function, "_apply") || is_called(function, "initialize_parameters"));
 }

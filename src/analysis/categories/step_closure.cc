@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/path_parts.h"
 #include "trace/own_code.h"
 
 namespace gpumemprof {
@@ -11,7 +12,7 @@ constexpr std::string_view kWrapperFile = "optim/optimizer.py";
 
 bool is_package(std::string_view file) {
   return file.ends_with(".py") &&
-         (file.find("/site-packages/") != file.npos || file.find("/dist-packages/") != file.npos);
+         (path_has(file, "/site-packages/") || path_has(file, "/dist-packages/"));
 }
 
 /// A tensor of a class with operators of its own: the step's own arithmetic leads there.
@@ -20,8 +21,8 @@ bool is_dispatched(std::string_view function) {
 }
 
 bool switches_gradients(const CodeFrame& frame) {
-  return frame.file.ends_with("/torch/utils/_contextlib.py") ||
-         frame.file.ends_with("/torch/autograd/grad_mode.py");  // before 2.0
+  return path_ends_with(frame.file, "/torch/utils/_contextlib.py") ||
+         path_ends_with(frame.file, "/torch/autograd/grad_mode.py");  // before 2.0
 }
 
 }  // namespace

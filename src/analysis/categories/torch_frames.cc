@@ -1,17 +1,12 @@
 #include "analysis/categories/torch_frames.h"
 
+#include "base/path_parts.h"
+
 namespace gpumemprof {
 
 bool is_torch_file(std::string_view file, std::string_view tail) {
-  constexpr std::string_view kTorch = "/torch/";
-  const size_t length = kTorch.size() + tail.size();
-  if (file.size() < length) return false;
-  file.remove_prefix(file.size() - length);
-  for (size_t i = 0; i < length; ++i) {
-    const char expected = i < kTorch.size() ? kTorch[i] : tail[i - kTorch.size()];
-    if ((file[i] == '\\' ? '/' : file[i]) != expected) return false;
-  }
-  return true;
+  if (!path_ends_with(file, tail)) return false;
+  return path_ends_with(file.substr(0, file.size() - tail.size()), "/torch/");
 }
 
 bool is_called(std::string_view function, std::string_view name) {

@@ -9,6 +9,7 @@
 #include "analysis/categories/category_sums.h"
 #include "analysis/compare/moved_lines.h"
 #include "analysis/pass/layer_work.h"
+#include "base/path_parts.h"
 
 namespace gpumemprof {
 namespace {
@@ -344,11 +345,11 @@ Change DiffRow::change() const {
 
 std::string_view aligned_file(std::string_view path) {
   for (std::string_view packages : {"/site-packages/", "/dist-packages/"}) {
-    const size_t at = path.rfind(packages);
+    const size_t at = rfind_in_path(path, packages);
     if (at != std::string_view::npos) return path.substr(at + packages.size());
   }
   for (std::string_view library : {"/lib/python3", "/lib64/python3"}) {
-    const size_t at = path.rfind(library);
+    const size_t at = rfind_in_path(path, library);
     if (at == std::string_view::npos) continue;
     const size_t slash = path.find('/', at + library.size());  // behind the version
     if (slash != std::string_view::npos) return path.substr(slash + 1);

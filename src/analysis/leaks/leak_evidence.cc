@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "analysis/categories/attribution.h"
+#include "base/path_parts.h"
 #include "trace/label_frames.h"
 #include "trace/own_code.h"
 
@@ -27,7 +28,7 @@ bool is_backward(std::string_view file, std::string_view function) {
 }
 
 bool is_module(std::string_view file, std::string_view) {
-  return file == kModuleFile || file.find("/torch/nn/modules/") != std::string_view::npos;
+  return file == kModuleFile || path_has(file, "/torch/nn/modules/");
 }
 
 /// Made by the optimizer itself. A step may call a closure: the program's code and modules in there
@@ -38,7 +39,7 @@ bool is_of_optimizer(const Tables& tables, uint32_t stack) {
     const Frame& frame = tables.stacks.frame(tables.stacks.node(node).frame);
     const std::string_view file = tables.strings.get(frame.file);
     if (is_module(file, {}) || (frame.line != 0 && is_user_file(file))) return false;
-    if (file.find("/torch/optim/") != std::string_view::npos) return true;
+    if (path_has(file, "/torch/optim/")) return true;
   }
   return false;
 }

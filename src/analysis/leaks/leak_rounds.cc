@@ -9,6 +9,7 @@
 #include "analysis/leaks/leak_period.h"
 #include "analysis/leaks/leaks.h"
 #include "analysis/pass/layer_work.h"
+#include "base/path_parts.h"
 #include "trace/label_frames.h"
 #include "trace/own_code.h"
 
@@ -118,11 +119,12 @@ bool is_of_library(std::string_view file) {
 
 /// PyTorch's functions in Python around an operation: they have no loop.
 bool is_operation(std::string_view file) {
-  return file.ends_with("/torch/nn/functional.py") || file.ends_with("/torch/functional.py");
+  return path_ends_with(file, "/torch/nn/functional.py") ||
+         path_ends_with(file, "/torch/functional.py");
 }
 
 bool is_module_call(std::string_view file, std::string_view function) {
-  return file.ends_with("/torch/nn/modules/module.py") && function.ends_with("_call_impl");
+  return path_ends_with(file, "/torch/nn/modules/module.py") && function.ends_with("_call_impl");
 }
 
 /// One expression of Python: it fills one list, and that is over.
@@ -136,8 +138,8 @@ bool is_worker(const std::vector<const Beat*>& beats, const Tables& tables) {
   return std::ranges::any_of(beats, [&](const Beat* beat) {
     return std::ranges::any_of(code_of(tables, beat->site->stack), [&](const Frame& frame) {
       const std::string_view file = tables.strings.get(frame.file);
-      return file.ends_with("/multiprocessing/process.py") ||
-             file.ends_with("/torch/utils/data/_utils/worker.py");
+      return path_ends_with(file, "/multiprocessing/process.py") ||
+             path_ends_with(file, "/torch/utils/data/_utils/worker.py");
     });
   });
 }

@@ -10,6 +10,7 @@
 #include "analysis/categories/attribution.h"
 #include "analysis/leaks/leak_evidence.h"
 #include "analysis/leaks/leak_passes.h"
+#include "base/path_parts.h"
 #include "trace/own_code.h"
 #include "trace/process_end.h"
 
@@ -262,7 +263,7 @@ uint32_t call_line(const Tables& tables, uint32_t stack) {
   uint32_t outside = stack;
   for (uint32_t node = stack; node != 0; node = tables.stacks.node(node).parent) {
     const Frame& frame = tables.stacks.frame(tables.stacks.node(node).frame);
-    if (tables.strings.get(frame.file).find("/torch/nn/modules/") == std::string_view::npos) continue;
+    if (!path_has(tables.strings.get(frame.file), "/torch/nn/modules/")) continue;
     outside = tables.stacks.node(node).parent;
   }
   const uint32_t line = own_node(tables, outside);

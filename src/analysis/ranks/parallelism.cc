@@ -8,6 +8,7 @@
 #include <set>
 
 #include "analysis/ranks/find_ranks.h"
+#include "base/path_parts.h"
 #include "base/size.h"
 
 namespace gpumemprof {
@@ -45,7 +46,7 @@ class CodeOfStacks {
     for (uint32_t i = 0; i < by_frame.size(); ++i) {
       const std::string_view file = tables.strings.get(tables.stacks.frame(i).file);
       for (uint8_t c = 0; c < kCode.size(); ++c) {
-        if (file.find(kCode[c].part) != file.npos) by_frame[i][kCode[c].library] = c + 1;
+        if (path_has(file, kCode[c].part)) by_frame[i][kCode[c].library] = c + 1;
       }
     }
     by_stack_.resize(tables.stacks.stack_count());

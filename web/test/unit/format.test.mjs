@@ -28,6 +28,8 @@ test("what hides or turns a line around is shown, and a long text is cut with it
 });
 test("a frame is a function and a place", () => {
   assert.deepEqual(frame("/home/x/net/model.py:20 forward"), { name: "forward", place: "net/model.py:20" });
+  assert.deepEqual(frame("C:\\x\\net\\model.py:20 forward"), { name: "forward", place: "net\\model.py:20" });
+  assert.equal(key_name("C:\\x\\net\\model.py:20 forward").file, "model.py");
   assert.deepEqual(frame("<torch module> layers.0"), { name: "layers.0", place: "torch module" });
   assert.deepEqual(frame("?? at::empty(int, int)"), { name: "at::empty(int, int)", place: "" });
   assert.deepEqual(frame("std::vector<a> f(b)"), { name: "std::vector<a> f(b)", place: "" });
