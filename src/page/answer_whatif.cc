@@ -120,9 +120,10 @@ PageAnswer whatif_answer(PageRequest& request) {
   std::string why;
   const SnapshotDevice* told = replayed_device(whole, device, &why);
   if (told == nullptr) return unknown_answer(std::move(why));
-  if (told->replay.alloc_addresses == 0)
+  const ReplayLack lack = lack_of(told->replay);
+  if (lack == ReplayLack::kAllocations)
     return unknown_answer("no allocation was recorded, so there is nothing to replay");
-  if (told->replay.share_matched() < kLeastFidelity)
+  if (lack == ReplayLack::kFidelity)
     return unknown_answer(
         "the replay of the recorded settings is not faithful enough to predict others");
   const auto recorded = recorded_trace(whole, device);

@@ -133,6 +133,19 @@ def test_addresses_that_were_exchanged_are_named(tmp_path):
     assert device["replay"]["first_mismatch_event"] == first
 
 
+@pytest.mark.parametrize("name", [
+    "bare_segment_list.pkl", "no_history.pickle", "history_blocks_torch20.pickle", "history_blocks_torch20_oom.pickle",
+    "inconsistent_synthetic.pickle", "python_stacks_only.pickle", "forward_2_7b_torch26.pickle"])
+def test_whatif_is_suggested_only_where_it_answers(name):
+    path = snapshots.real(name)
+    refusal = whatif(path)
+    for command in ("analyze", "advise"):
+        text = " ".join(harness.execute([harness.COMMAND, command, path]).ok().stdout.decode().split())
+        assert ("Next: gpumemprof whatif --sweep" in text) == (refusal.rc == 0)
+        is_unrecorded = b"no allocation was recorded" in refusal.stderr
+        assert ("Next: record the history with torch.cuda.memory._record_memory_history()." in text) == is_unrecorded
+
+
 @pytest.mark.parametrize("name", ["python_stacks_only.pickle", "empty_cache_loop_torch26.pickle"])
 def test_a_trace_from_the_beginning_gives_the_recorded_peak_again(name):
     data = snapshots.load(snapshots.real(name))

@@ -18,12 +18,13 @@ std::string percent(double share) {
 }
 
 Status check_fidelity(const ReplayResult& replay, bool force) {
-  if (replay.alloc_addresses == 0) {
+  const ReplayLack lack = lack_of(replay);
+  if (lack == ReplayLack::kAllocations) {
     return fail(ErrorCode::kUnsupported,
                 "no allocation was recorded, so there is nothing to replay: record history with "
                 "torch.cuda.memory._record_memory_history() before the snapshot");
   }
-  if (force || replay.share_matched() >= kLeastFidelity) return {};
+  if (force || lack == ReplayLack::kNothing) return {};
   return fail(ErrorCode::kUnsupported, "the replay of the recorded settings gives only " +
                                            percent(replay.share_matched()) +
                                            " of the allocations their recorded address, too few to "
@@ -101,6 +102,11 @@ void simulate(const AllocatorTrace& trace, const StudyOptions& options,
 }
 
 }  // namespace
+
+ReplayLack lack_of(const ReplayResult& replay) {
+  if (replay.alloc_addresses == 0) return ReplayLack::kAllocations;
+  return replay.share_matched() < kLeastFidelity ? ReplayLack::kFidelity : ReplayLack::kNothing;
+}
 
 Result<SettingsStudy> study_settings(const AllocatorSnapshot& snapshot, size_t index,
                                      const StudyOptions& options) {

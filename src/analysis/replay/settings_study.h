@@ -19,6 +19,10 @@ namespace gpumemprof {
 /// enough to say what another setting would do.
 inline constexpr double kLeastFidelity = 0.99;
 
+/// What a replay of the recorded settings lacks to predict others.
+enum class ReplayLack : uint8_t { kNothing, kAllocations, kFidelity };
+ReplayLack lack_of(const ReplayResult& replay);
+
 struct StudyOptions {
   std::vector<std::string> settings;  ///< each the whole text of PYTORCH_CUDA_ALLOC_CONF
   /// What the process can have of the device; absent: what it had in the recorded run where an

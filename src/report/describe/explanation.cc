@@ -8,6 +8,7 @@
 #include "analysis/categories/category_sums.h"
 #include "analysis/finding.h"
 #include "analysis/pass/op_names.h"
+#include "analysis/replay/settings_study.h"
 #include "analysis/replay/snapshot_device.h"
 #include "base/size.h"
 #include "report/describe/facts.h"
@@ -293,11 +294,23 @@ class Paragraph {
           fmt::format("Next: lower the request that was refused ({}), or what was live beside it.",
                       format_bytes(requested)));
     }
-    say(device_.snapshot && !device_.snapshot->is_recorded
-            ? "Next: gpumemprof whatif --sweep tries other allocator settings."
-        : is_jax(device_at(tables_, device_.device))
+    if (const SnapshotDevice* snapshot = snapshot_alone()) {
+      const ReplayLack lack = lack_of(snapshot->replay);
+      return say(lack == ReplayLack::kNothing
+                     ? "Next: gpumemprof whatif --sweep tries other allocator settings."
+                 : lack == ReplayLack::kAllocations
+                     ? "Next: record the history with torch.cuda.memory._record_memory_history()."
+                     : kNextIsAdvice);
+    }
+    say(is_jax(device_at(tables_, device_.device))
             ? "Next: gpumemprof.jax_memory_analysis() tells what XLA plans for a compiled function."
             : kNextIsAdvice);
+  }
+
+  /// Null without a replay, and beside a recording, in which advise finds more.
+  const SnapshotDevice* snapshot_alone() const {
+    const bool is_alone = device_.snapshot && !device_.snapshot->is_recorded;
+    return is_alone && device_.snapshot->is_replayed ? &*device_.snapshot : nullptr;
   }
 
   /// The line with most data; node 0: none is known.

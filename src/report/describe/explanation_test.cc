@@ -43,6 +43,22 @@ TEST(Explanation, WhatHasNoStackIsNoCodeAndTheLineOfTheRestFollows) {
   EXPECT_THAT(why.figures, testing::Contains(std::pair<std::string, uint64_t>("no_stack_bytes", 700)));
 }
 
+TEST(Explanation, AllocatorSettingsAreNextOnlyWhereASnapshotCanBeReplayed) {
+  MemorySource source = sample_source();
+  Analysis analysis = analyze_all(source);
+  const auto next_of = [&](uint64_t alloc_addresses, uint64_t matched) {
+    auto snapshot = std::make_shared<SnapshotDevice>();
+    snapshot->is_replayed = true;
+    snapshot->replay.alloc_addresses = alloc_addresses, snapshot->replay.matched = matched;
+    analysis.devices[0].snapshot = std::move(snapshot);
+    return explain_peak(analysis, source.tables(), analysis.devices[0], "/opt/job").next;
+  };
+  EXPECT_EQ(next_of(100, 99), "Next: gpumemprof whatif --sweep tries other allocator settings.");
+  EXPECT_EQ(next_of(100, 98), "Next: gpumemprof advise looks for changes that lower it.");
+  EXPECT_EQ(next_of(0, 0),
+            "Next: record the history with torch.cuda.memory._record_memory_history().");
+}
+
 /// A parameter of 3 KiB, in the second step an activation of 1 KiB that the step frees again.
 MemorySource training_source(std::string_view module = "encoder.head", bool is_in_optimizer = false) {
   EventBatch events;
