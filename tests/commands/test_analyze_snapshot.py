@@ -83,6 +83,16 @@ def test_a_snapshot_on_paper_has_the_figures_of_the_paper(paper):
         (16 * MIB, 4 * MIB, ["/job/train.py:2 kept"])]
 
 
+def test_what_causes_fragmentation_is_one_row_a_line():
+    path = snapshots.real("forward_2_7b_torch26.pickle")
+    text = harness.execute([harness.COMMAND, "analyze", path]).ok().stdout.decode()
+    section = text.split("What causes fragmentation at the peak\n")[1].split("\n\n")[0].splitlines()
+    (header,) = [i for i, row in enumerate(section) if row.startswith("  this line alone")]
+    assert section[header].split("  ")[1:] == ["this line alone", "with other lines", "live bytes", "segments", "line"]
+    lines = [row.split("  ")[-1] for row in section[header + 1:]]
+    assert len(lines) == len(set(lines)) > 1
+
+
 def test_an_out_of_memory_is_explained_with_the_setting_that_would_have_fitted(paper):
     (oom,) = device_of(harness.analysis(paper), 0)["oom"]
     assert oom["stack"] == ["/job/train.py:5 refused"]

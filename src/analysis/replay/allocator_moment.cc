@@ -4,6 +4,7 @@
 #include <absl/container/flat_hash_set.h>
 
 #include <algorithm>
+#include <functional>
 #include <tuple>
 
 namespace gpumemprof {
@@ -26,11 +27,6 @@ uint64_t whole_page_bytes(const Simulator& simulator, const SimulatedBlock& bloc
   const uint64_t end = (block.address - range.address + block.size_bytes) / page * page;
   return end > begin ? end - begin : 0;
 }
-
-struct Counted {
-  PinningStack pinning;
-  Holder holder{};
-};
 
 SegmentPicture picture_of(const Simulator& simulator, const SegmentView& view) {
   SegmentPicture picture{.address = view.address,
@@ -55,28 +51,43 @@ SegmentPicture picture_of(const Simulator& simulator, const SegmentView& view) {
   return picture;
 }
 
-/// Adds one segment to what its stacks hold and pin.
-void count_segment(const SegmentPicture& picture, absl::flat_hash_map<uint32_t, Counted>* stacks) {
-  absl::flat_hash_set<uint32_t> here;
-  for (const BlockPicture& block : picture.blocks) {
-    if (!is_live(block.state)) continue;
-    Counted& counted = (*stacks)[block.stack];
-    counted.holder.bytes += block.size_bytes;
-    ++counted.holder.count;
-    if (picture.pinned_bytes == 0) continue;
-    here.insert(block.stack);
-    ++counted.pinning.blocks;
-    counted.pinning.live_bytes += block.size_bytes;
-  }
-  for (uint32_t stack : here) {
-    PinningStack& pinning = (*stacks)[stack].pinning;
-    ++pinning.segments;
-    pinning.pinned_bytes += picture.pinned_bytes;
-    if (here.size() == 1) pinning.alone_bytes += picture.pinned_bytes;
-  }
-}
-
 }  // namespace
+
+std::vector<PinningStack> pinning_by(const std::vector<SegmentPicture>& segments,
+                                     absl::FunctionRef<uint32_t(uint32_t stack)> key) {
+  absl::flat_hash_map<uint32_t, PinningStack> by_key;
+  absl::flat_hash_map<uint32_t, uint32_t> keys;  // by stack
+  absl::flat_hash_set<uint32_t> here;
+  for (const SegmentPicture& picture : segments) {
+    if (picture.pinned_bytes == 0) continue;
+    here.clear();
+    for (const BlockPicture& block : picture.blocks) {
+      if (!is_live(block.state)) continue;
+      const auto [known, added] = keys.try_emplace(block.stack);
+      if (added) known->second = key(block.stack);
+      here.insert(known->second);
+      PinningStack& pinning = by_key[known->second];
+      ++pinning.blocks;
+      pinning.live_bytes += block.size_bytes;
+    }
+    for (uint32_t one : here) {
+      PinningStack& pinning = by_key[one];
+      ++pinning.segments;
+      pinning.pinned_bytes += picture.pinned_bytes;
+      if (here.size() == 1) pinning.alone_bytes += picture.pinned_bytes;
+    }
+  }
+  std::vector<PinningStack> out;
+  for (auto& [one, pinning] : by_key) {
+    pinning.stack = one;
+    out.push_back(pinning);
+  }
+  std::ranges::sort(out, [](const PinningStack& a, const PinningStack& b) {
+    return std::tie(b.alone_bytes, b.pinned_bytes, a.stack) <
+           std::tie(a.alone_bytes, a.pinned_bytes, b.stack);
+  });
+  return out;
+}
 
 MemoryFigures figures_of(const AllocatorStatistics& statistics) {
   return {.allocated_bytes = statistics.allocated.current,
@@ -91,25 +102,26 @@ AllocatorMoment look_at(const Simulator& simulator, uint64_t event) {
   if (event != kBeforeFirstEvent) moment.event = event;
   moment.figures = figures_of(simulator.statistics());
   moment.free = free_memory(simulator);
-  absl::flat_hash_map<uint32_t, Counted> stacks;
+  absl::flat_hash_map<uint32_t, Holder> holders;
   for (const SegmentView& view : segments(simulator)) {
     const SegmentPicture& picture = moment.segments.emplace_back(picture_of(simulator, view));
     moment.pinned_bytes += picture.pinned_bytes;
     moment.pinned_segments += picture.pinned_bytes != 0;
-    count_segment(picture, &stacks);
+    for (const BlockPicture& block : picture.blocks) {
+      if (!is_live(block.state)) continue;
+      Holder& holder = holders[block.stack];
+      holder.bytes += block.size_bytes;
+      ++holder.count;
+    }
   }
-  for (auto& [stack, counted] : stacks) {
-    counted.holder.stack = counted.pinning.stack = stack;
-    moment.holders.push_back(counted.holder);
-    if (counted.pinning.pinned_bytes != 0) moment.pinning.push_back(counted.pinning);
+  for (auto& [stack, holder] : holders) {
+    holder.stack = stack;
+    moment.holders.push_back(holder);
   }
   std::ranges::sort(moment.holders, [](const Holder& a, const Holder& b) {
     return std::tie(b.bytes, a.stack) < std::tie(a.bytes, b.stack);
   });
-  std::ranges::sort(moment.pinning, [](const PinningStack& a, const PinningStack& b) {
-    return std::tie(b.alone_bytes, b.pinned_bytes, a.stack) <
-           std::tie(a.alone_bytes, a.pinned_bytes, b.stack);
-  });
+  moment.pinning = pinning_by(moment.segments, std::identity());
   return moment;
 }
 

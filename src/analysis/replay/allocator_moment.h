@@ -1,6 +1,8 @@
 // The layout of an allocator at one moment of a replay, and the stacks that pin free memory.
 #pragma once
 
+#include <absl/functional/function_ref.h>
+
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -11,7 +13,7 @@
 
 namespace gpumemprof {
 
-/// Free memory in segments pinned by the live blocks of one stack.
+/// Free memory in segments pinned by the live blocks of one stack, or of what pinning_by() names.
 struct PinningStack {
   uint32_t stack = 0;
   uint64_t blocks = 0;
@@ -49,6 +51,11 @@ struct AllocatorMoment {
   std::vector<Holder> holders;           ///< what is live by stack, in rounded bytes, largest first
   std::vector<SegmentPicture> segments;  ///< by address
 };
+
+/// Of the stacks with one key together, which is their `stack`: segments that two of them pin count
+/// once, and are pinned by it alone. Sorted as AllocatorMoment::pinning.
+std::vector<PinningStack> pinning_by(const std::vector<SegmentPicture>& segments,
+                                     absl::FunctionRef<uint32_t(uint32_t stack)> key);
 
 MemoryFigures figures_of(const AllocatorStatistics& statistics);
 

@@ -48,6 +48,27 @@ TEST(SnapshotAnalysis, ALiveBlockAmidFreePiecesIsNamedAsWhatPinsThem) {
   EXPECT_EQ(peak.holders[0].bytes, 16 * kMiB);
 }
 
+TEST(SnapshotAnalysis, StacksOfOneLinePinASegmentAloneWhereNoOtherLineDoes) {
+  constexpr auto kLive = SimulatedBlock::State::kAllocated;
+  const std::vector<SegmentPicture> segments = {
+      {.pinned_bytes = 4, .blocks = {{10, 1, kLive}, {4, 0}, {20, 2, kLive}}},
+      {.pinned_bytes = 5, .blocks = {{30, 1, kLive}, {5, 0}, {40, 3, kLive}}},
+      {.pinned_bytes = 0, .blocks = {{50, 1, kLive}}}};
+  const auto by_stack = pinning_by(segments, [](uint32_t stack) { return stack; });
+  ASSERT_EQ(by_stack.size(), 3u);
+  for (const PinningStack& one : by_stack) EXPECT_EQ(one.alone_bytes, 0u);
+  const auto by_line = pinning_by(segments, [](uint32_t stack) { return stack == 3 ? 9u : 7u; });
+  ASSERT_EQ(by_line.size(), 2u);
+  EXPECT_EQ(by_line[0].stack, 7u);
+  EXPECT_EQ(by_line[0].alone_bytes, 4u);
+  EXPECT_EQ(by_line[0].pinned_bytes, 9u);
+  EXPECT_EQ(by_line[0].live_bytes, 60u);
+  EXPECT_EQ(by_line[0].blocks, 3u);
+  EXPECT_EQ(by_line[0].segments, 2u);
+  EXPECT_EQ(by_line[1].alone_bytes, 0u);
+  EXPECT_EQ(by_line[1].pinned_bytes, 5u);
+}
+
 TEST(SnapshotAnalysis, WholeFreeSegmentsAreCacheAndPinNothing) {
   P paper;
   paper.add(Action::kSegmentAlloc, P::kFirst, 20 * kMiB, 1);

@@ -83,19 +83,24 @@ Section fragmentation_section(const Subject& subject, const DeviceAnalysis& devi
   if (!snapshot || !snapshot->is_consistent || !snapshot->at_peak ||
       snapshot->at_peak->pinning.empty())
     return out;
-  Table table{.columns = {{"pinned alone", true},
-                          {"with others", true},
+  out.add(Sentence{
+      "Free bytes that stay reserved because blocks of the line are live in their segments."});
+  Table table{.columns = {{"this line alone", true},
+                          {"with other lines", true},
                           {"live bytes", true},
                           {"segments", true},
                           {"line"}},
-              .noun = "stack"};
-  add_rows(snapshot->at_peak->pinning, subject.options.rows, &table, [&](const PinningStack& by) {
+              .noun = "line"};
+  const std::vector<PinningStack> lines =
+      pinning_by(snapshot->at_peak->segments,
+                 [&](uint32_t stack) { return headline_node(subject.tables, stack); });
+  add_rows(lines, subject.options.rows, &table, [&](const PinningStack& by) {
     return Row{
         {{format_bytes(by.alone_bytes)},
          {format_bytes(by.pinned_bytes - by.alone_bytes)},
          {format_bytes(by.live_bytes)},
          {format_count(by.segments)},
-         {.text = subject.line_text(headline_node(subject.tables, by.stack)), .is_code = true}}};
+         {.text = subject.line_text(by.stack), .is_code = true}}};
   });
   out.add(std::move(table));
   out.evidence = evidence_at_peak(device);
