@@ -3,6 +3,7 @@
 import collections
 import json
 import pickle
+import re
 import shutil
 
 import harness
@@ -81,6 +82,13 @@ def test_a_snapshot_on_paper_has_the_figures_of_the_paper(paper):
     assert pinned["largest_free_block_bytes"] == 12 * MIB
     assert [(p["alone_bytes"], p["live_bytes"], p["stack"]) for p in pinned["pinned_by"]] == [
         (16 * MIB, 4 * MIB, ["/job/train.py:2 kept"])]
+
+
+def test_the_table_of_devices_tells_a_total_from_a_level(paper):
+    text = harness.execute([harness.COMMAND, "analyze", paper]).ok().stdout.decode()
+    header = text.split("\nDevices\n")[1].splitlines()[0]
+    assert re.split(r"  +", header.strip()) == [
+        "peak", "at end", "allocated in all", "allocations", "per second", "reserved", "device"]
 
 
 def test_what_causes_fragmentation_is_one_row_a_line():

@@ -45,7 +45,7 @@ Section devices_section(const Subject& subject) {
                            [](const DeviceAnalysis* device) { return device->figures.peak_bytes; });
   Table table{.columns = {{"peak", true, 9},
                           {"at end", true, 9},
-                          {"allocated", true, 10},
+                          {"allocated in all", true, 10},
                           {"allocations", true, 12},
                           {"per second", true, 12},
                           {"reserved", true, 9},
@@ -69,7 +69,7 @@ Section processes_section(const Subject& subject) {
   if (processes.size() < 2) return out;
   Table table{.columns = {{"events", true, 12},
                           {"allocations", true, 12},
-                          {"allocated", true, 10},
+                          {"allocated in all", true, 10},
                           {"process"}},
               .noun = "process"};
   size_t index = 0;
@@ -106,7 +106,7 @@ Section threads_section(const Subject& subject) {
   if (order.size() <= processes.size()) return out;
   std::ranges::stable_sort(order, std::ranges::greater(),
                            [&](size_t i) { return threads[i].alloc_bytes; });
-  Table table{.columns = {{"allocations", true, 12}, {"allocated", true, 10}, {"thread"}},
+  Table table{.columns = {{"allocations", true, 12}, {"allocated in all", true, 10}, {"thread"}},
               .noun = "thread"};
   add_rows(order, subject.options.rows, &table, [&](size_t i) {
     const Thread& thread = tables.threads[i];
