@@ -267,6 +267,12 @@ Result<Analysis> analyze_source(EventSource& source, const AnalysisOptions& opti
   return analysis;
 }
 
+std::string why_no_modules(const DeviceAnalysis& device) {
+  if (!device.categories.is_by_rules) return "";
+  const bool is_recorded = device.snapshot && device.snapshot->is_recorded;
+  return is_recorded ? "the recording has no modules" : "a snapshot has no modules";
+}
+
 bool is_exact(const Analysis& analysis, const DeviceAnalysis& device) {
   return analysis.loss.has_every_event() && device.figures.repeated_allocs == 0;
 }

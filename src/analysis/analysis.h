@@ -205,6 +205,9 @@ uint64_t peak_allocated_bytes(const DeviceAnalysis& device);
 /// The sum of DeviceAnalysis::holders_before_exit.
 uint64_t bytes_before_exit(const DeviceAnalysis& device);
 
+/// Why no block of the device is known to belong to a module; empty where its marks tell.
+std::string why_no_modules(const DeviceAnalysis& device);
+
 /// Nothing is missing that the figures of the device could depend on. What every report goes by.
 bool is_exact(const Analysis& analysis, const DeviceAnalysis& device);
 

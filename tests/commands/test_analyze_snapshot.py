@@ -208,3 +208,14 @@ def test_a_snapshot_without_history_says_what_cannot_be_known(real_analyses, nam
     for device in analysis["devices"]:
         assert device["peak"]["event_index"] is None and "event_index" in device["unknown"]
         assert device["oom"] == []
+
+
+def test_a_snapshot_against_itself_has_no_difference_and_no_modules():
+    path = snapshots.real("snapshot_events_torch22.pickle")
+    text = harness.execute([harness.COMMAND, "diff", path, path]).ok().stdout.decode()
+    assert ("By line of your code, at the peak\n  No difference.\n\nBy category, at the peak\n  No difference: 103 MiB in both.\n\n"
+            "By module, at the peak\n  Unknown: a snapshot has no modules.\n\n") in text
+    assert "outside of any module" not in text
+    out = json.loads(harness.execute([harness.COMMAND, "diff", "--format", "json", path, path]).ok().stdout)
+    assert sum(row["a_bytes"] for row in out["by_category"]) == 108_258_676
+    assert out["by_module"] is None and out["unknown"] == {"by_module": "a snapshot has no modules"}

@@ -277,14 +277,26 @@ void group_by_layer(const std::vector<uint32_t> (&named)[2], Diff* diff) {
   }
 }
 
+/// Of both runs, or of the one that lacks them.
+std::string why_no_modules_of(const Diff& diff) {
+  const auto why = [](const DiffSide& side) {
+    return side.device == nullptr ? std::string() : why_no_modules(*side.device);
+  };
+  const std::string of_a = why(diff.a), of_b = why(diff.b);
+  if (of_a == of_b) return of_a;
+  return of_a.empty() ? "of B, " + of_b : "of A, " + of_a;
+}
+
 /// Fills by_category, by_module and groups.
 void group_by_category(Diff* diff) {
   for (const DiffSide* side : {&diff->a, &diff->b}) {
     if (side->device == nullptr || side->device->categories.is_known) continue;
     diff->why_no_categories =
         (side == &diff->a ? "of A, " : "of B, ") + side->device->categories.why_not;
+    diff->why_no_modules = diff->why_no_categories;
     return;
   }
+  diff->why_no_modules = why_no_modules_of(*diff);
   Rows categories, modules;
   std::map<std::string, uint32_t> known;
   const auto group = [&](const std::string& name) {
@@ -312,7 +324,7 @@ void group_by_category(Diff* diff) {
     add_all(side, is_b, of.before_exit, &DiffFigures::end_bytes, &DiffFigures::end_count);
   }
   diff->by_category = std::move(categories).sorted();
-  diff->by_module = std::move(modules).sorted();
+  if (diff->why_no_modules.empty()) diff->by_module = std::move(modules).sorted();
 }
 
 }  // namespace

@@ -98,10 +98,11 @@ struct Diff {
   std::vector<LayerPart> layers;
   /// By category, and by module: that of a tensor's name, else the one that was called. A row's
   /// `node` is the index in `groups`; their totals are not known, so that a row has appeared where
-  /// A held nothing of it at its peak and its end. Empty where `why_no_categories` says why.
+  /// A held nothing of it at its peak and its end. Empty where `why_no_categories` and
+  /// `why_no_modules` say why.
   DiffRows by_category, by_module;
   std::vector<std::string> groups;  ///< "": in no module
-  std::string why_no_categories;
+  std::string why_no_categories, why_no_modules;
 };
 
 /// Names the frame of a stack that stands for it, as a node; 0 where no stack is known.

@@ -46,14 +46,13 @@ class DiffDescription {
     Document out{.title = diff_sentence(diff_)};
     out.add(answer());
     out.add(lines());
-    // Layers without a change are shown, too.
     out.add(groups("By category", "category", diff_.by_category, group_text));
     if (is_of_steps()) {
-      out.add(groups("By module", "module", diff_.by_module, group_text));
+      out.add(modules());
     } else {
       // Both tell of modules; marks tell more of them than the names of operations.
       if (diff_.by_module.size() > 1 || diff_.by_layer.empty())
-        out.add(groups("By module", "module", diff_.by_module, group_text));
+        out.add(modules());
       else
         out.add(groups("By layer", "layer", diff_.by_layer, layer_text));
       out.add(lines_at_end());
@@ -94,7 +93,7 @@ class DiffDescription {
 
   static void add_table(Table table, Section* out) {
     if (table.rows.empty()) {
-      out->add(Sentence{"no difference"});
+      out->add(Sentence{"No difference."});
     } else {
       out->add(std::move(table));
     }
@@ -158,14 +157,28 @@ class DiffDescription {
     return out;
   }
 
+  Section modules() const {
+    Section out = groups("By module", "module", diff_.by_module, group_text);
+    if (diff_.why_no_categories.empty() && !diff_.why_no_modules.empty())
+      out.add(Sentence{fmt::format("Unknown: {}.", diff_.why_no_modules)});
+    return out;
+  }
+
+  /// Those without a change are shown beside others.
   Section groups(const char* title, const char* noun, const DiffRows& rows,
                  std::string (*name)(const Diff&, const DiffRow&)) const {
     Section out{fmt::format("{}{}", title, when_text(diff_))};
     std::vector<const DiffRow*> there;
+    uint64_t bytes = 0;
     for (const DiffRow& row : rows) {
       if (is_there(row)) there.push_back(&row);
+      bytes += row.a.peak_bytes;
     }
     if (there.empty()) return out;
+    if (std::ranges::none_of(rows, differs_at_peak)) {
+      out.add(Sentence{fmt::format("No difference: {} in both.", format_bytes(bytes))});
+      return out;
+    }
     Table table = changes(noun);
     add_rows(there, options_.rows, &table, [&](const DiffRow* row) {
       return change(row->a, row->b, &DiffFigures::peak_bytes, {name(diff_, *row)});

@@ -114,8 +114,7 @@ void add_categories_json(const DeviceAnalysis& device, const Tables& tables, Jso
     if (categories.is_by_rules) {
       const bool is_recorded = device.snapshot && device.snapshot->is_recorded;
       (*out)["by_module_at_peak"] = (*out)["by_user_phase_at_peak"] = nullptr;
-      (*unknown)["by_module_at_peak"] =
-          is_recorded ? "the recording has no modules" : "a snapshot has no modules";
+      (*unknown)["by_module_at_peak"] = why_no_modules(device);
       (*unknown)["by_user_phase_at_peak"] =
           is_recorded ? "the recording has no phases"
                       : "a snapshot does not say in which phase a block was allocated";

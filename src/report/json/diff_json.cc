@@ -143,8 +143,9 @@ Json layers_json(const Diff& diff) {
 }
 
 /// Null where they are not known of both.
-Json groups_json(const Diff& diff, const DiffRows& rows, const char* key) {
-  if (!diff.why_no_categories.empty()) return nullptr;
+Json groups_json(const Diff& diff, const DiffRows& rows, const char* key,
+                 const std::string& why_not) {
+  if (!why_not.empty()) return nullptr;
   Json out = Json::array();
   for (const DiffRow& row : rows) {
     const std::string& name = diff.groups[row.node];
@@ -175,13 +176,11 @@ std::string diff_json(const Diff& diff, int indent) {
               {"by_function", functions_json(diff)},
               {"by_stack", stacks_json(diff)},
               {"by_layer", layers_json(diff)},
-              {"by_category", groups_json(diff, diff.by_category, "category")},
-              {"by_module", groups_json(diff, diff.by_module, "module")},
+              {"by_category", groups_json(diff, diff.by_category, "category", diff.why_no_categories)},
+              {"by_module", groups_json(diff, diff.by_module, "module", diff.why_no_modules)},
               {"notes", diff_caveats(diff)}};
-  if (!diff.why_no_categories.empty()) {
-    out["unknown"] = {{"by_category", diff.why_no_categories},
-                      {"by_module", diff.why_no_categories}};
-  }
+  if (!diff.why_no_categories.empty()) out["unknown"]["by_category"] = diff.why_no_categories;
+  if (!diff.why_no_modules.empty()) out["unknown"]["by_module"] = diff.why_no_modules;
   return out.dump(indent, ' ', false, Json::error_handler_t::replace) + '\n';
 }
 
