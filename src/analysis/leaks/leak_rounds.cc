@@ -128,7 +128,7 @@ bool is_module_call(std::string_view file, std::string_view function) {
 }
 
 /// One expression of Python: it fills one list, and that is over.
-bool is_comprehension(const Beat& beat, const Tables& tables) {
+bool is_of_comprehension(const Beat& beat, const Tables& tables) {
   const uint32_t line = call_line(tables, beat.site->stack);
   const Frame& frame = tables.stacks.frame(tables.stacks.node(line).frame);
   return tables.strings.get(frame.function).ends_with("comp>");
@@ -167,7 +167,7 @@ Loop loop_of(uint64_t count, std::vector<const Beat*> beats, const Tables& table
   loop.in_worker = is_worker(loop.beats, tables);
   std::vector<Frame> code = code_of_loop(loop.beats, tables);
   const bool fills_a_list = std::ranges::all_of(
-      loop.beats, [&](const Beat* beat) { return is_comprehension(*beat, tables); });
+      loop.beats, [&](const Beat* beat) { return is_of_comprehension(*beat, tables); });
   if (loop.in_worker && !fills_a_list) return loop;
   while (!code.empty() && is_operation(tables.strings.get(code.back().file))) code.pop_back();
   const bool is_in_pass = std::ranges::any_of(code, [&](const Frame& frame) {

@@ -79,7 +79,7 @@ std::optional<Finding> find_segment_churn(const AllocatorTrace& trace, const Tab
     const int64_t last_us = trace.events[trace.events.size() - 1].time_us;
     const uint64_t span_us = last_us > first_us ? static_cast<uint64_t>(last_us - first_us) : 0;
     finding.title += " in " + format_seconds(static_cast<double>(span_us) * 1e-6);
-    finding.evidence.emplace_back("duration_us", span_us);
+    finding.evidence.emplace_back("duration_ns", span_us * 1000);
   }
   finding.title += "; each cudaFree waits for the GPU, and each segment is a cudaMalloc again";
   if (2 * churn.by_empty_cache_count >= churn.freed_count) {

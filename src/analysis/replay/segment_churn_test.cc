@@ -14,7 +14,7 @@ using Paper = PaperSnapshot;
 
 /// Each round: two segments of 20 MiB are allocated, used, and freed one after the other by
 /// `function`. 10 events a round, a microsecond apart.
-PaperSnapshot emptied(int rounds, const char* function) {
+PaperSnapshot segments_emptied_by(int rounds, const char* function) {
   Paper paper;
   Tables& tables = paper.snapshot.tables;
   uint32_t freed_by = 0;
@@ -43,7 +43,7 @@ PaperSnapshot emptied(int rounds, const char* function) {
 }
 
 std::optional<Finding> churn(int rounds, const char* function, uint64_t peak_mib = 40) {
-  const PaperSnapshot paper = emptied(rounds, function);
+  const PaperSnapshot paper = segments_emptied_by(rounds, function);
   SnapshotDevice device;
   device.replay.peak_reserved.bytes = peak_mib * kMiB;
   return find_segment_churn(paper.snapshot.traces[0], paper.snapshot.tables, device);
