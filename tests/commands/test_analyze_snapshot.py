@@ -1,6 +1,7 @@
 """`analyze` of a snapshot says what the file says, and what PyTorch's own rules make of it."""
 
 import collections
+import itertools
 import json
 import pickle
 import re
@@ -89,6 +90,15 @@ def test_the_table_of_devices_tells_a_total_from_a_level(paper):
     header = text.split("\nDevices\n")[1].splitlines()[0]
     assert re.split(r"  +", header.strip()) == [
         "peak", "at end", "allocated in all", "allocations", "per second", "reserved", "device"]
+
+
+def test_what_was_cached_before_the_trace_is_told_beside_the_most_that_was_reserved():
+    path = snapshots.real("forward_2_7b_torch26.pickle")
+    events = snapshots.load(path)["device_traces"][0]
+    released = sum(e["size"] for e in itertools.takewhile(lambda e: e["action"] == "segment_free", events))
+    assert round(released / 2**30, 1) == 19.5
+    text = " ".join(harness.execute([harness.COMMAND, "analyze", path]).ok().stdout.decode().split())
+    assert " cached. 19.5 GiB cached before the recording began were released by empty_cache() at benchmark.py:424. Replay:" in text
 
 
 def test_what_causes_fragmentation_is_one_row_a_line():

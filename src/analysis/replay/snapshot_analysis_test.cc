@@ -192,6 +192,33 @@ TEST(SnapshotOom, BelowALimitEnoughInPiecesIsFragmentation) {
   EXPECT_EQ(oom.more_bytes_needed, 8 * kMiB);
 }
 
+TEST(SnapshotAnalysis, WhatIsReleasedBeforeAnythingElseWasCachedWhenTheTraceBegan) {
+  P paper;
+  Tables& tables = paper.snapshot.tables;
+  const uint32_t frame = tables.stacks.intern_frame(
+      {tables.strings.intern("/v/site-packages/torch/cuda/memory.py"),
+       tables.strings.intern("empty_cache"), 218});
+  const uint32_t stack = tables.stacks.push(paper.site(9), frame);
+  const auto release = [&](uint64_t address, uint64_t size_bytes) {
+    AllocatorTrace& trace = paper.snapshot.traces[0];
+    trace.events.append({.address = address,
+                         .size_bytes = size_bytes,
+                         .time_us = 1000 + static_cast<int64_t>(trace.events.size()),
+                         .stack = stack,
+                         .action = Action::kSegmentFree});
+  };
+  release(P::kSecond, 10 * kMiB);
+  release(P::kSecond + 32 * kMiB, 6 * kMiB);
+  paper.add(Action::kSegmentAlloc, P::kFirst, 2 * kMiB, 1);
+  paper.add(Action::kAlloc, P::kFirst, 2 * kMiB, 1);
+  release(P::kSecond + 64 * kMiB, 4 * kMiB);  // a block may have been in it when the trace began
+  paper.segment(P::kFirst, {{2 * kMiB, 1}});
+  const Analysis analysis = *analyze_snapshot(paper.snapshot, {});
+  const SnapshotDevice& device = *analysis.devices[0].snapshot;
+  EXPECT_EQ(device.cached_before_bytes, 16 * kMiB);
+  EXPECT_EQ(device.cached_before_stack, stack);
+}
+
 TEST(SnapshotOom, MoreThanEverythingFreeIsWantOfMemory) {
   P paper;
   paper.add(Action::kSegmentAlloc, P::kFirst, 40 * kMiB, 1);

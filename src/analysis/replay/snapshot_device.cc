@@ -11,6 +11,7 @@
 #include "analysis/replay/settings_conflict.h"
 #include "analysis/replay/settings_text.h"
 #include "analysis/replay/stranded_stream_cache.h"
+#include "base/path_parts.h"
 #include "trace/trace_source.h"
 
 namespace gpumemprof {
@@ -166,6 +167,30 @@ void find_pinned_troubles(const AllocatorTrace& trace, const TraceStart& start,
     if (found) device->troubles.push_back(*std::move(found));
 }
 
+bool is_of_empty_cache(const Tables& tables, uint32_t stack) {
+  for (; stack != 0; stack = tables.stacks.node(stack).parent) {
+    const Frame& frame = tables.stacks.frame(tables.stacks.node(stack).frame);
+    if (tables.strings.get(frame.function) == "empty_cache" &&
+        path_has(tables.strings.get(frame.file), "/torch/"))
+      return true;
+  }
+  return false;
+}
+
+/// What is released before any other event held no block: it was cached when the trace began.
+void find_cached_before(const AllocatorSnapshot& snapshot, const AllocatorTrace& trace,
+                        SnapshotDevice* device) {
+  if (trace.events.empty() || !is_of_empty_cache(snapshot.tables, trace.events[0].stack)) return;
+  device->cached_before_stack = trace.events[0].stack;
+  for (size_t i = 0; i < trace.events.size(); ++i) {
+    const AllocatorEvent event = trace.events[i];
+    const bool releases =
+        event.action == Action::kSegmentFree || event.action == Action::kSegmentUnmap;
+    if (!releases || event.stack != device->cached_before_stack) return;
+    device->cached_before_bytes += event.size_bytes;
+  }
+}
+
 }  // namespace
 
 SegmentSums sum_segments(const AllocatorTrace& trace) {
@@ -199,6 +224,7 @@ SnapshotDevice describe_device(const AllocatorSnapshot& snapshot, size_t index,
   device.settings_known = snapshot.settings.known;
   device.peak_event = peak_event;
   device.peak_time_us = time_of_event(trace, peak_event);
+  find_cached_before(snapshot, trace, &device);
   return device;
 }
 

@@ -41,6 +41,10 @@ struct SnapshotDevice {
   SegmentSums end;
   uint64_t live_before_bytes = 0;  ///< requested, of blocks that were live before the first event
   uint64_t live_before_count = 0;
+  /// Cached before the first event: of the segments that the trace begins with releasing, in one
+  /// call of empty_cache().
+  uint64_t cached_before_bytes = 0;
+  uint32_t cached_before_stack = 0;  ///< of that call
   bool has_history = false;
   bool has_times = false;
   bool overflowed = false;

@@ -77,7 +77,7 @@ Section answer_section(const Subject& subject, const DeviceAnalysis* device) {
                    ? "No framework allocated memory; driver allocations are listed below."
                    : "Nothing was allocated in this recording.");
   if (device && device->snapshot) {
-    out.add(Sentence{reserved_sentence(*device->snapshot, is_moment(*device))});
+    out.add(Sentence{reserved_sentence(*device->snapshot, subject.tables, is_moment(*device))});
     out.add(Sentence{replay_sentence(*device->snapshot)});
   }
   const bool lacks_ranks = analysis.ranks && analysis.ranks->missing_count != 0;

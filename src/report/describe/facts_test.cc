@@ -105,14 +105,14 @@ TEST(ReservedSentence, NamesWhatIsRoundingBesideWhatIsLostToFragmentation) {
                     .releasable_bytes = 4 << 20};
   moment.pinned_bytes = 6 << 20;
   history.at_peak = moment;
-  EXPECT_EQ(reserved_sentence(history, false),
+  EXPECT_EQ(reserved_sentence(history, Tables{}, false),
             "Reserved at most 100 MiB; at the peak 90.0 MiB: 80.0 MiB allocated (3.00 MiB of it "
             "rounding), 6.00 MiB lost to fragmentation, 4.00 MiB cached.");
-  EXPECT_EQ(reserved_sentence(history, true),
+  EXPECT_EQ(reserved_sentence(history, Tables{}, true),
             "Reserved 90.0 MiB: 80.0 MiB allocated (3.00 MiB of it rounding), 6.00 MiB lost to "
             "fragmentation, 4.00 MiB cached.");
   history.at_peak->figures.requested_bytes = 80 << 20;
-  EXPECT_EQ(reserved_sentence(history, true),
+  EXPECT_EQ(reserved_sentence(history, Tables{}, true),
             "Reserved 90.0 MiB: 80.0 MiB allocated, 6.00 MiB lost to fragmentation, 4.00 MiB "
             "cached.");
 }

@@ -160,24 +160,35 @@ std::vector<std::string> oom_details(const OomExplanation& oom, const SnapshotDe
   return out;
 }
 
-std::string reserved_sentence(const SnapshotDevice& device, bool is_moment) {
+std::string reserved_sentence(const SnapshotDevice& device, const Tables& tables,
+                              bool is_moment) {
   if (!device.is_consistent) {
     return "Allocated and reserved bytes over time are unknown: " + device.contradiction + ".";
   }
   std::string text =
       fmt::format("Reserved at most {}", format_bytes(device.replay.peak_reserved.bytes));
-  if (!device.at_peak) return text + '.';
-  const MemoryFigures& figures = device.at_peak->figures;
-  text = fmt::format("{} {}: {} allocated", is_moment ? "Reserved" : text + "; at the peak",
-                     format_bytes(figures.reserved_bytes), format_bytes(figures.allocated_bytes));
-  // Blocks that wait for a stream are rounded, too, but the program no longer holds them.
-  if (figures.active_bytes == figures.allocated_bytes &&
-      figures.requested_bytes < figures.allocated_bytes)
-    text += fmt::format(" ({} of it rounding)",
-                        format_bytes(figures.allocated_bytes - figures.requested_bytes));
-  return text + fmt::format(", {} lost to fragmentation, {} cached.",
-                            format_bytes(device.at_peak->pinned_bytes),
-                            format_bytes(figures.releasable_bytes));
+  if (device.at_peak) {
+    const MemoryFigures& figures = device.at_peak->figures;
+    text = fmt::format("{} {}: {} allocated", is_moment ? "Reserved" : text + "; at the peak",
+                       format_bytes(figures.reserved_bytes), format_bytes(figures.allocated_bytes));
+    // Blocks that wait for a stream are rounded, too, but the program no longer holds them.
+    if (figures.active_bytes == figures.allocated_bytes &&
+        figures.requested_bytes < figures.allocated_bytes)
+      text += fmt::format(" ({} of it rounding)",
+                          format_bytes(figures.allocated_bytes - figures.requested_bytes));
+    text += fmt::format(", {} lost to fragmentation, {} cached",
+                        format_bytes(device.at_peak->pinned_bytes),
+                        format_bytes(figures.releasable_bytes));
+  }
+  text += '.';
+  const bool is_most_at_start = !device.replay.peak_reserved.event;
+  if (is_most_at_start && device.cached_before_bytes != 0) {
+    const uint32_t line = own_node(tables, device.cached_before_stack);
+    text += fmt::format(" {} cached before the recording began were released by empty_cache(){}.",
+                        format_bytes(device.cached_before_bytes),
+                        line == 0 ? "" : " at " + printable(short_line(tables, line)));
+  }
+  return text;
 }
 
 std::string replay_sentence(const SnapshotDevice& device) {

@@ -22,8 +22,8 @@ std::string limit_words(const ProcessRoom& room);
 std::vector<std::string> oom_details(const OomExplanation& oom, const SnapshotDevice& device,
                                      const Tables& tables, std::string_view folder);
 /// "Reserved at most 12.1 GiB; at the peak 11.8 GiB: 11.2 GiB allocated (410 MiB of it rounding),
-/// …"; of a moment "Reserved 11.8 GiB: …".
-std::string reserved_sentence(const SnapshotDevice& device, bool is_moment);
+/// …", and what of the most was cached before; of a moment "Reserved 11.8 GiB: …".
+std::string reserved_sentence(const SnapshotDevice& device, const Tables& tables, bool is_moment);
 /// How many recorded addresses PyTorch's rules reproduce.
 std::string replay_sentence(const SnapshotDevice& device);
 /// Notes on the beginning of the trace.
