@@ -163,7 +163,8 @@ std::vector<std::string> whatif_limits(const SettingsStudy& study) {
   if (study.live_before_bytes != 0) {
     limits.push_back(
         "the trace starts late: " + format_bytes(study.live_before_bytes) +
-        " were live before it and are placed anew; the file does not say all that was cached then.");
+        " were live before it and are placed anew; "
+        "the file does not say all that was cached then.");
   }
   for (const StudyRow& row : study.rows) {
     if (row.keys_without_effect.empty()) continue;

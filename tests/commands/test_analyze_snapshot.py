@@ -92,13 +92,25 @@ def test_the_table_of_devices_tells_a_total_from_a_level(paper):
         "peak", "at end", "allocated in all", "allocations", "per second", "reserved", "device"]
 
 
+def test_every_column_is_in_the_glossary(paper):
+    rows = (harness.ROOT / "docs" / "glossary.md").read_text().split("| --- | --- |\n")[1].splitlines()
+    terms = {term for row in rows for term in row.split("|")[1].strip().split(", ")}
+    for command, first in (("analyze", "peak"), ("analyze", "this line alone"), ("whatif", "reserved")):
+        text = harness.execute([harness.COMMAND, command, paper]).ok().stdout.decode()
+        (header,) = [row for row in text.splitlines() if re.match(rf" +{first}  +\w", row)]
+        columns = re.split(r"  +", header.strip())
+        assert len(columns) > 4
+        assert [column for column in columns if not {column, column.removesuffix("s")} & terms] == []
+
+
 def test_what_was_cached_before_the_trace_is_told_beside_the_most_that_was_reserved():
     path = snapshots.real("forward_2_7b_torch26.pickle")
     events = snapshots.load(path)["device_traces"][0]
     released = sum(e["size"] for e in itertools.takewhile(lambda e: e["action"] == "segment_free", events))
     assert round(released / 2**30, 1) == 19.5
     text = " ".join(harness.execute([harness.COMMAND, "analyze", path]).ok().stdout.decode().split())
-    assert " cached. 19.5 GiB cached before the recording began were released by empty_cache() at benchmark.py:424. Replay:" in text
+    assert (" cached. 19.5 GiB cached before the recording began were released by empty_cache() at benchmark.py:424. "
+            "Replay:") in text
 
 
 def test_what_causes_fragmentation_is_one_row_a_line():
@@ -223,7 +235,8 @@ def test_a_snapshot_without_history_says_what_cannot_be_known(real_analyses, nam
 def test_a_snapshot_against_itself_has_no_difference_and_no_modules():
     path = snapshots.real("snapshot_events_torch22.pickle")
     text = harness.execute([harness.COMMAND, "diff", path, path]).ok().stdout.decode()
-    assert ("By line of your code, at the peak\n  No difference.\n\nBy category, at the peak\n  No difference: 103 MiB in both.\n\n"
+    assert ("By line of your code, at the peak\n  No difference.\n\n"
+            "By category, at the peak\n  No difference: 103 MiB in both.\n\n"
             "By module, at the peak\n  Unknown: a snapshot has no modules.\n\n") in text
     assert "outside of any module" not in text
     out = json.loads(harness.execute([harness.COMMAND, "diff", "--format", "json", path, path]).ok().stdout)

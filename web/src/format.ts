@@ -73,8 +73,8 @@ export function unbroken(text: string): string {
 }
 /** The last two parts of a path. */
 export function file_name(path: string): string {
-  const text = plain(path, 4000);
-  return /[^/\\]*[/\\][^/\\]*$/.exec(text)?.[0] ?? text;
+  const separator = (before: number) => (before < 0 ? -1 : Math.max(path.lastIndexOf("/", before), path.lastIndexOf("\\", before)));
+  return plain(path.slice(separator(separator(path.length) - 1) + 1), 4000);
 }
 
 export interface FrameName {
