@@ -12,16 +12,6 @@ namespace {
 
 constexpr uint64_t kTimesThePeak = 3;  // as much as is allocated beside a cache that is idle
 
-/// Python's function, or the allocator's own.
-bool is_of_empty_cache(const Tables& tables, uint32_t stack) {
-  for (uint32_t node = stack; node != 0; node = tables.stacks.node(node).parent) {
-    const Frame& frame = tables.stacks.frame(tables.stacks.node(node).frame);
-    const std::string_view function = tables.strings.get(frame.function);
-    if (function.ends_with("empty_cache") || function.contains("emptyCache")) return true;
-  }
-  return false;
-}
-
 struct Churn {
   uint64_t freed_count = 0, freed_bytes = 0;
   uint64_t by_empty_cache_count = 0, calls = 0;  ///< of empty_cache() that freed any

@@ -167,16 +167,6 @@ void find_pinned_troubles(const AllocatorTrace& trace, const TraceStart& start,
     if (found) device->troubles.push_back(*std::move(found));
 }
 
-bool is_of_empty_cache(const Tables& tables, uint32_t stack) {
-  for (; stack != 0; stack = tables.stacks.node(stack).parent) {
-    const Frame& frame = tables.stacks.frame(tables.stacks.node(stack).frame);
-    if (tables.strings.get(frame.function) == "empty_cache" &&
-        path_has(tables.strings.get(frame.file), "/torch/"))
-      return true;
-  }
-  return false;
-}
-
 /// What is released before any other event held no block: it was cached when the trace began.
 void find_cached_before(const AllocatorSnapshot& snapshot, const AllocatorTrace& trace,
                         SnapshotDevice* device) {
@@ -192,6 +182,15 @@ void find_cached_before(const AllocatorSnapshot& snapshot, const AllocatorTrace&
 }
 
 }  // namespace
+
+bool is_of_empty_cache(const Tables& tables, uint32_t stack) {
+  for (uint32_t node = stack; node != 0; node = tables.stacks.node(node).parent) {
+    const Frame& frame = tables.stacks.frame(tables.stacks.node(node).frame);
+    const std::string_view function = tables.strings.get(frame.function);
+    if (function.ends_with("empty_cache") || function.contains("emptyCache")) return true;
+  }
+  return false;
+}
 
 SegmentSums sum_segments(const AllocatorTrace& trace) {
   SegmentSums sums;

@@ -20,6 +20,9 @@ namespace gpumemprof {
 
 class BlockKeeper;  // analysis/categories/block_keeper.h
 
+/// Whether a stack is below torch.cuda.empty_cache(): Python's function, or the allocator's own.
+bool is_of_empty_cache(const Tables& tables, uint32_t stack);
+
 /// Sums over the segments that the file lists: the end, as the allocator itself counted it.
 struct SegmentSums {
   uint64_t requested_bytes = 0;  ///< of blocks that are allocated or wait for a stream
