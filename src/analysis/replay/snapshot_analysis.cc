@@ -103,6 +103,7 @@ Result<Analysis> analyze_snapshot(const AllocatorSnapshot& snapshot,
     if (part->devices.empty()) part->devices.push_back(without_events(source, i));
     DeviceAnalysis& device = part->devices.front();
     if (!snapshot.traces[i].has_times) drop_unknown_ages(&device);
+    device.holders_before_exit = device.holders_at_end;  // it is taken of a program that goes on
     SnapshotAnalysisOptions replaying = options;
     replaying.on_progress = [&](double done) { report(1, done); };
     const auto peak_event = peak_event_of(device, live_before);

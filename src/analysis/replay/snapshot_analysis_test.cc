@@ -114,6 +114,21 @@ TEST(SnapshotAnalysis, WithoutHistoryTheEndIsAllThereIs) {
   EXPECT_EQ(device.snapshot->replay.alloc_addresses, 0u);
 }
 
+TEST(SnapshotAnalysis, WhatIsFreedAfterTheLastAllocationIsNotLiveAtItsEnd) {
+  P paper;
+  paper.add(Action::kSegmentAlloc, P::kFirst, 20 * kMiB, 1);
+  paper.add(Action::kAlloc, P::kFirst, 8 * kMiB, 1);
+  paper.add(Action::kAlloc, P::kFirst + 8 * kMiB, 4 * kMiB, 2);
+  paper.free(P::kFirst, 8 * kMiB, 1);
+  paper.segment(P::kFirst, {{8 * kMiB, 0}, {4 * kMiB, 2}, {8 * kMiB, 0}});
+  const Analysis analysis = *analyze_snapshot(paper.snapshot, {});
+  const DeviceAnalysis& device = analysis.devices[0];
+  EXPECT_EQ(device.snapshot->end.requested_bytes, 4 * kMiB);
+  EXPECT_EQ(device.figures.live_bytes, 4 * kMiB);
+  EXPECT_EQ(bytes_before_exit(device), 4 * kMiB) << "the end that diff compares";
+  ASSERT_EQ(device.holders_before_exit.size(), 1u);
+}
+
 TEST(SnapshotAnalysis, SegmentsThatDenyTheEventsAreInconsistent) {
   P paper = out_of_memory_on_paper();
   paper.snapshot.traces[0].segments[0].allocated_bytes += 512;
