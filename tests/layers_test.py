@@ -53,7 +53,7 @@ FOLDERS = {
         "leaks": {"statistics", "categories", "pass", "results"},
         "replay": {"statistics", "categories", "pass", "results"},
         "series": {"statistics", "leaks", "replay", "results"},
-        "oom_message": {"results"},
+        "oom_message": {"statistics", "results"},
         "advice": {"categories", "pass", "leaks", "results"},
         "compare": {"categories", "pass", "replay", "results"},
         "ranks": {"driver", "statistics", "categories", "pass", "results"},

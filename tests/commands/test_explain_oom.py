@@ -10,8 +10,8 @@ from schema_test import validator
 
 FRAGMENTED = (
     "CUDA out of memory. Tried to allocate 304.00 MiB. GPU 2 has a total capacity of 94.97 GiB of which 218.81 MiB is "
-    "free. Including non-PyTorch memory, this process has 93.84 GiB memory in use. Of the allocated memory 91.19 GiB is "
-    "allocated by PyTorch, and 744.36 MiB is reserved by PyTorch but unallocated. If reserved but unallocated memory is "
+    "free. Including non-PyTorch memory, this process has 93.84 GiB memory in use. Of the allocated memory 81.19 GiB is "
+    "allocated by PyTorch, and 10.73 GiB is reserved by PyTorch but unallocated. If reserved but unallocated memory is "
     "large try setting PYTORCH_ALLOC_CONF=expandable_segments:True to avoid fragmentation.")
 
 
@@ -28,6 +28,16 @@ def test_the_verdict_comes_first_and_the_line_to_type(tmp_path):
     assert lines[0] == "Fragmentation: enough is free, but not in one piece."
     assert lines[1] == f"  CUDA device 2: 304.00 MiB refused ({log}, line 2, rank 1)"
     assert "       export PYTORCH_ALLOC_CONF=expandable_segments:True" in lines
+
+
+def test_a_device_full_of_live_tensors_is_said_to_be_full():
+    text = ("RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 23.69 GiB total capacity; 22.71 GiB already "
+            "allocated; 20.00 MiB free; 22.85 GiB reserved in total by PyTorch) If reserved memory is >> allocated memory try setting "
+            "max_split_size_mb to avoid fragmentation.  See documentation for Memory Management and PYTORCH_CUDA_ALLOC_CONF")
+    lines = explain(text.encode()).stdout.decode().splitlines()
+    assert lines[0] == "The device is full: 22.71 GiB of 23.69 GiB are live tensors."
+    advice = [line for line in lines if "export PYTORCH_CUDA_ALLOC_CONF" in line or "gpumemprof run" in line]
+    assert "gpumemprof run" in advice[0] and "max_split_size_mb" in advice[-1]
 
 
 def test_the_json_follows_its_schema():

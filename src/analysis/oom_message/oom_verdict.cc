@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "analysis/oom_message/wrong_size.h"
+#include "analysis/statistics/worth.h"
 #include "base/size.h"
 
 namespace gpumemprof {
@@ -205,6 +206,7 @@ class PytorchExplainer {
           "another reason, or memory was freed in between.");
       return conclude(OomCause::kCannotTell, "The numbers do not explain it: there was room.");
     }
+    if (surely_at_least(usable, *requested_) && is_full()) return tell_full();
     if (surely_at_least(*unallocated_, *requested_)) {
       because(
           "PyTorch's segments have enough free in total, but each piece is too small or belongs to "
@@ -222,6 +224,26 @@ class PytorchExplainer {
     conclude(OomCause::kCannotTell, "The numbers are too close to tell.");
   }
 
+  /// Less is free within PyTorch's segments than a fragmentation worth telling.
+  bool is_full() const {
+    return allocated_ && reserved_ && unallocated_->most < reserved_->least / kWorthShare;
+  }
+
+  void tell_full() {
+    is_told_full_ = true;
+    because("Free within PyTorch's segments are " + range_text(*unallocated_) + " of " +
+            range_text(*reserved_) + ", less than 5 %: that is all that fragmentation costs.");
+    const std::string& live = message_.allocated->text;
+    if (limit_binds_)
+      return conclude(OomCause::kOwnLimit, "The process's own limit is reached: " + live + " of " +
+                                               message_.allowed->text + " are live tensors.");
+    const std::string all =
+        message_.capacity ? message_.capacity->text : range_text(*reserved_) + " reserved";
+    conclude(OomCause::kWantOfMemory,
+             "The device is full: " + live + " of " + all + " are live tensors" +
+                 (other_pids_.empty() ? "." : " of this process."));
+  }
+
   void advise();
   void advise_against_fragmentation();
   void advise_higher_limit();
@@ -234,6 +256,7 @@ class PytorchExplainer {
   const bool expandable_on_;
   std::optional<ByteRange> requested_, free_, allocated_, unallocated_, reserved_;
   bool limit_binds_ = false;
+  bool is_told_full_ = false;
   std::string other_pids_;
   OomVerdict verdict_;
 };
@@ -318,6 +341,11 @@ void PytorchExplainer::advise() {
                           "recording.",
              message_.wording == OomWording::kNumpy ? kRecordHostCommand : kRecordCommand);
   if (verdict_.cause != OomCause::kCannotTell) advise_less();
+  if (is_told_full_ && !expandable_on_) {
+    advise_against_fragmentation();
+    verdict_.advice.back().text +=
+        " It brings at most " + format_bytes(unallocated_->most) + " here.";
+  }
 }
 
 }  // namespace

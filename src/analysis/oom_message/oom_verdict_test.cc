@@ -39,15 +39,47 @@ TEST(OomVerdict, TooLittleInSumIsWantOfMemoryWithTheShortage) {
 
 TEST(OomVerdict, EnoughInPiecesIsFragmentationAndTheLineToSet) {
   const OomVerdict v = explain_oom(
-      message("304.00 MiB", "94.97 GiB", "218.81 MiB", "91.19 GiB", "744.36 MiB"), false);
+      message("512.00 MiB", "23.68 GiB", "199.44 MiB", "17.03 GiB", "5.98 GiB"), false);
   EXPECT_EQ(v.cause, OomCause::kFragmentation);
   EXPECT_EQ(first_command(v), "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
   EXPECT_FALSE(v.shortage_bytes);
 }
 
+TEST(OomVerdict, WithLessThanATwentiethInPiecesTheDeviceIsFull) {
+  OomMessage m = message("20.00 MiB", "23.69 GiB", "20.00 MiB", "22.71 GiB", "");
+  m.unallocated.reset();
+  m.reserved = parse_printed_size("22.85 GiB");
+  const OomVerdict v = explain_oom(m, false);
+  EXPECT_EQ(v.cause, OomCause::kWantOfMemory);
+  EXPECT_EQ(v.summary, "The device is full: 22.71 GiB of 23.69 GiB are live tensors.");
+  ASSERT_EQ(v.advice.size(), 3u);
+  EXPECT_EQ(v.advice[0].command, "gpumemprof run -- python YOUR_PROGRAM.py");
+  EXPECT_THAT(v.advice[1].text, HasSubstr("Use less"));
+  EXPECT_EQ(v.advice[2].command, "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
+  // 22.855 - 22.705 GiB, by the rounding of both, are 153.6 MiB.
+  EXPECT_THAT(v.advice[2].text, HasSubstr(" It brings at most 154 MiB here."));
+  EXPECT_EQ(explain_oom(m, true).advice.size(), 2u) << "nothing to set where it is set";
+  // A twentieth of 20 GiB is 1 GiB.
+  const auto cause = [](const char* pieces) {
+    return explain_oom(message("20.00 MiB", "24.00 GiB", "10.00 MiB", "19.00 GiB", pieces), false)
+        .cause;
+  };
+  EXPECT_EQ(cause("1.02 GiB"), OomCause::kFragmentation);
+  EXPECT_EQ(cause("0.98 GiB"), OomCause::kWantOfMemory);
+}
+
+TEST(OomVerdict, ALimitIsReachedInTheSameWay) {
+  OomMessage m = message("20.00 MiB", "24.00 GiB", "10.00 GiB", "13.50 GiB", "100.00 MiB");
+  m.allowed = parse_printed_size("13.60 GiB");
+  const OomVerdict v = explain_oom(m, false);
+  EXPECT_EQ(v.cause, OomCause::kOwnLimit);
+  EXPECT_EQ(v.summary,
+            "The process's own limit is reached: 13.50 GiB of 13.60 GiB are live tensors.");
+}
+
 TEST(OomVerdict, ExpandableSegmentsAreNotAdvisedWhereTheyAreOn) {
   const OomVerdict v = explain_oom(
-      message("304.00 MiB", "94.97 GiB", "218.81 MiB", "91.19 GiB", "744.36 MiB"), true);
+      message("512.00 MiB", "23.68 GiB", "199.44 MiB", "17.03 GiB", "5.98 GiB"), true);
   EXPECT_EQ(v.cause, OomCause::kFragmentation);
   for (const OomAdvice& advice : v.advice)
     EXPECT_EQ(advice.command.find("expandable"), std::string::npos);
@@ -55,7 +87,7 @@ TEST(OomVerdict, ExpandableSegmentsAreNotAdvisedWhereTheyAreOn) {
 }
 
 TEST(OomVerdict, TheVariableIsTheOneThatTheMessageNames) {
-  OomMessage m = message("304.00 MiB", "94.97 GiB", "218.81 MiB", "91.19 GiB", "744.36 MiB");
+  OomMessage m = message("512.00 MiB", "23.68 GiB", "199.44 MiB", "17.03 GiB", "5.98 GiB");
   m.backend = "HIP";
   EXPECT_EQ(first_command(explain_oom(m, false)), "") << "not offered for HIP without the hint";
   m.hint_variable = "PYTORCH_HIP_ALLOC_CONF";
@@ -99,7 +131,7 @@ TEST(OomVerdict, ALimitOfItsOwnIsToldFromTheDevices) {
 }
 
 TEST(OomVerdict, WhatTheMessageSaysItselfIsBelieved) {
-  OomMessage m = message("304.00 MiB", "94.97 GiB", "218.81 MiB", "91.19 GiB", "744.36 MiB");
+  OomMessage m = message("512.00 MiB", "23.68 GiB", "199.44 MiB", "17.03 GiB", "5.98 GiB");
   m.is_own_limit = true;
   EXPECT_EQ(explain_oom(m, false).cause, OomCause::kOwnLimit);
   m.is_own_limit = false, m.exceeds_reserve = true;
