@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cmath>
 #include <cstdio>
 
 #include "base/in_quotes.h"
@@ -39,6 +40,23 @@ uint64_t unit_bytes(std::string_view unit) {
   uint64_t bytes = base;
   for (size_t i = 0; i < power; ++i) bytes *= base;
   return bytes;
+}
+
+std::string three_digits(uint64_t size_bytes, bool is_up) {
+  static constexpr std::array kUnits = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  if (size_bytes < 1024) return std::to_string(size_bytes) + " B";
+  double value = static_cast<double>(size_bytes);
+  const auto in_parts = [&](double parts) {  // of one, rounded up or left to snprintf
+    return is_up ? std::ceil(value * parts) / parts : value;
+  };
+  size_t unit = 0;
+  // 999.5 and more has four digits before the point; up to 1023 they stay, "1024" never shows.
+  while (in_parts(1) >= 1023.5 && unit + 1 < kUnits.size()) value /= 1024, ++unit;
+  const int decimals = in_parts(100) < 9.995 ? 2 : in_parts(10) < 99.95 ? 1 : 0;
+  char text[32];
+  std::snprintf(text, sizeof text, "%.*f %s", decimals,
+                in_parts(decimals == 2 ? 100 : decimals == 1 ? 10 : 1), kUnits[unit]);
+  return text;
 }
 
 }  // namespace
@@ -85,17 +103,8 @@ Result<uint64_t> parse_capacity(std::string_view text) {
   return bytes;
 }
 
-std::string format_bytes(uint64_t size_bytes) {
-  static constexpr std::array kUnits = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-  if (size_bytes < 1024) return std::to_string(size_bytes) + " B";
-  double value = static_cast<double>(size_bytes);
-  size_t unit = 0;
-  // 999.5 and more has four digits before the point; up to 1023 they stay, "1024" never shows.
-  while (value >= 1023.5 && unit + 1 < kUnits.size()) value /= 1024, ++unit;
-  int decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
-  char text[32];
-  std::snprintf(text, sizeof text, "%.*f %s", decimals, value, kUnits[unit]);
-  return text;
-}
+std::string format_bytes(uint64_t size_bytes) { return three_digits(size_bytes, false); }
+
+std::string format_bytes_up(uint64_t size_bytes) { return three_digits(size_bytes, true); }
 
 }  // namespace gpumemprof

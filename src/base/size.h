@@ -23,5 +23,7 @@ Result<uint64_t> parse_capacity(std::string_view text);
 
 /// "0 B", "1023 B", "1.00 KiB", "24.0 GiB": three significant digits, binary units.
 std::string format_bytes(uint64_t size_bytes);
+/// The same rounded up, for what is needed: with the printed size it is enough.
+std::string format_bytes_up(uint64_t size_bytes);
 
 }  // namespace gpumemprof

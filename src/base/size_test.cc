@@ -58,6 +58,17 @@ TEST(FormatBytes, ThreeSignificantDigitsInBinaryUnits) {
   EXPECT_EQ(format_bytes(UINT64_MAX), "16.0 EiB");
 }
 
+TEST(FormatBytes, WhatIsNeededIsRoundedUp) {
+  EXPECT_EQ(format_bytes_up(0), "0 B");
+  EXPECT_EQ(format_bytes_up(1024), "1.00 KiB");
+  EXPECT_EQ(format_bytes_up(1025), "1.01 KiB");
+  EXPECT_EQ(format_bytes(4970 * kMiB), "4.85 GiB");      // 4.8535 GiB
+  EXPECT_EQ(format_bytes_up(4970 * kMiB), "4.86 GiB");
+  EXPECT_EQ(format_bytes_up((10ull << 30) - 1), "10.0 GiB");
+  EXPECT_EQ(format_bytes_up((100ull << 30) - 1), "100 GiB");
+  EXPECT_EQ(format_bytes_up((1023ull << 20) + 1), "1.00 GiB");  // never "1024 MiB"
+}
+
 TEST(Size, ACapacityWhoseUnitWasForgottenIsRefused) {
   EXPECT_EQ(parse_capacity("21GiB"), 21ull << 30);
   EXPECT_EQ(parse_capacity("700KiB"), 700u << 10);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "analysis/replay/settings_text.h"
+#include "analysis/replay/snapshot_analysis.h"
 #include "analysis/replay/snapshot_for_tests.h"
 #include "base/size.h"
 
@@ -63,6 +64,28 @@ TEST(SettingsStudy, TheRecordedSettingsAreTheFirstRow) {
   EXPECT_EQ(study.rows[1].result.peak_reserved_bytes, 60 * kMiB);
   ASSERT_NE(best_row(study), nullptr);
   EXPECT_EQ(best_row(study), &study.rows[1]);
+}
+
+TEST(SettingsStudy, ARefusalIsTriedWithTheSettingsOfASweep) {
+  P paper;
+  uint64_t address = P::kFirst;
+  for (uint64_t size : {40 * kMiB, 80 * kMiB, 160 * kMiB}) {  // three split limits
+    paper.add(Action::kSegmentAlloc, address, size, 1);
+    paper.add(Action::kAlloc, address, size, 1);
+    paper.segment(address, {{size, 1}});
+    address += size;
+  }
+  paper.add(Action::kOom, 10 * kMiB, 1024 * kMiB, 2);
+  const SettingsStudy study = *study_settings(paper.snapshot, 0, {.sweep = true});
+  const Analysis analysis = *analyze_snapshot(paper.snapshot, {});
+  const OomExplanation& oom = analysis.devices[0].snapshot->ooms.at(0);
+  // Expandable segments, the limits, two with garbage collection, three divisions, expandable with
+  // divisions, and the limits with rounding.
+  EXPECT_GE(oom.trials.size(), 1u + 3 + 2 + 3 + 1 + 3);
+  std::vector<std::string> swept, tried;
+  for (size_t i = 1; i < study.rows.size(); ++i) swept.push_back(study.rows[i].settings);
+  for (const OomTrial& trial : oom.trials) tried.push_back(trial.settings);
+  EXPECT_THAT(tried, testing::UnorderedElementsAreArray(swept));
 }
 
 TEST(SettingsStudy, AnotherReleaseAloneIsARowOfItsOwn) {

@@ -16,19 +16,6 @@ const Finding* trouble(const SnapshotDevice& device, FindingKind kind) {
   return found == device.troubles.end() ? nullptr : &*found;
 }
 
-std::string oom_fix(const OomExplanation& oom) {
-  if (const OomTrial* trial = best_trial(oom)) {
-    return "set " + trial->settings + ": in the simulation it fits, with " +
-           format_bytes(trial->peak_reserved_bytes) + " reserved at most";
-  }
-  if (!oom.is_reproduced || !oom.more_bytes_needed) return "";
-  return "no allocator setting helps (" + std::to_string(oom.trials.size()) + " simulated); " +
-         (oom.room.is_own_limit()
-              ? "raising the limit by " + format_bytes(*oom.more_bytes_needed)
-              : format_bytes(*oom.more_bytes_needed) + " more device memory") +
-         " would";
-}
-
 Finding oom_finding(const OomExplanation& oom, bool is_consistent) {
   Finding finding{.kind = FindingKind::kOutOfMemory,
                   .severity = Severity::kCritical,
@@ -72,8 +59,9 @@ Finding oom_finding(const OomExplanation& oom, bool is_consistent) {
     finding.is_fix_simulated = true;
     return finding;
   }
-  finding.fix = oom_fix(oom);
   if (const OomTrial* trial = best_trial(oom)) {
+    finding.fix = "set " + trial->settings + ": in the simulation it fits, with " +
+                  format_bytes(trial->peak_reserved_bytes) + " reserved at most";
     finding.is_fix_simulated = true;
     finding.evidence.push_back({"fitting_peak_reserved_bytes", trial->peak_reserved_bytes});
   }

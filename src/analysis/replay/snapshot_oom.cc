@@ -11,7 +11,6 @@ namespace {
 
 constexpr uint64_t kDriverUnitBytes = 2 * kMiB;  // segments of large blocks are multiples of it
 constexpr uint64_t kLeastLargeSegment = 10 * kMiB;
-constexpr size_t kMostTrials = 12;
 
 /// The largest request that the device and the cache would have served, where segments have fixed
 /// addresses: a free block that may be used, or a new segment of what was left.
@@ -154,9 +153,7 @@ void try_settings(const AllocatorTrace& trace, const RecordedSettings& settings,
   if (!oom->is_reproduced) return;
   const std::vector<std::string> candidates =
       candidate_settings(trace, settings, release,
-                         {.has_capacity = true,
-                          .has_limit = oom->room.is_own_limit(),
-                          .most = kMostTrials});
+                         {.has_capacity = true, .has_limit = oom->room.is_own_limit()});
   std::vector<std::optional<OomTrial>> trials(candidates.size());
   // One more piece of work than candidates: the search for the missing bytes, which takes longest.
   parallel_for(candidates.size() + 1, threads, [&](size_t i) {

@@ -71,8 +71,8 @@ struct OomExplanation {
 /// Facts of the moment itself; try_settings() adds the trials.
 OomExplanation explain_oom(const AllocatorTrace& trace, uint64_t event, const Simulator& simulator);
 
-/// Simulates the trace up to the event under other settings with the same room, with up to `threads`
-/// threads: about ten to twenty-five runs over the events.
+/// Simulates the trace up to the event under the settings of a sweep with the same room, with up to
+/// `threads` threads: about twenty to forty runs over the events.
 void try_settings(const AllocatorTrace& trace, const RecordedSettings& settings,
                   const Release& release, unsigned threads, OomExplanation* oom);
 

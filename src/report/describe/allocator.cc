@@ -59,6 +59,9 @@ Table pool_sums(const PoolPicture& picture) {
 std::vector<Section> refusal_sections(const Subject& subject, const DeviceAnalysis& device) {
   std::vector<Section> out;
   if (!device.snapshot) return out;
+  size_t refusals = 0;
+  for (const DeviceAnalysis& each : subject.analysis.devices)
+    refusals += each.snapshot ? each.snapshot->ooms.size() : 0;
   for (const OomExplanation& oom : device.snapshot->ooms) {
     Section section{"Out of memory on " + memory_name(device, subject.tables)};
     section.evidence = EvidencePlace{.view = EvidencePlace::View::kAddressSpace,
@@ -67,7 +70,8 @@ std::vector<Section> refusal_sections(const Subject& subject, const DeviceAnalys
                                      .number = oom.number};
     List list;
     for (std::string& text :
-         oom_details(oom, *device.snapshot, subject.tables, subject.options.working_folder))
+         oom_details(oom, *device.snapshot, subject.tables, subject.options.working_folder,
+                     refusals == 1))
       list.items.push_back({"", std::move(text)});
     section.add(std::move(list));
     // If no setting would have fitted, a sentence has said so.

@@ -255,13 +255,6 @@ class Paragraph {
     const uint64_t freed = knows_step ? figure("freed_in_step_bytes", work.freed_in_step_bytes) : 0;
     const uint64_t of_batch = activations_ + others_of_batch_;
     if (const Finding* worst = worst_finding()) {
-      if (worst->kind == FindingKind::kOutOfMemory && !worst->is_fix_simulated &&
-          of_batch >= peak_ / 2) {
-        return say(fmt::format("Next: a smaller batch{}; {} are activations, inputs "
-                               "and temporaries, and {}.",
-                               or_checkpointing(), share(figure("batch_bytes", of_batch)),
-                               printable(worst->fix)));
-      }
       return say((worst->kind == FindingKind::kLeak ? "Next: stop the leak: " : "Next: ") +
                  printable(worst->fix) + '.');
     }
@@ -280,11 +273,11 @@ class Paragraph {
     if (knows_step && !is_in_optimizer && say_what_went_with_the_step(freed))
       return;
     const auto& refused = analysis_.ends.refused;
-    const uint64_t requested = refused.empty() || !refused[0].requested
-                                   ? 0
-                                   : refused[0].requested->least_bytes;
+    const uint64_t requested = refused.empty()          ? refused_by_replay()
+                               : !refused[0].requested ? 0
+                                                       : refused[0].requested->least_bytes;
     // More than all that was live: no smaller batch makes room for it.
-    if (!refused.empty() && requested <= peak_ && of_batch >= peak_ / 2 && of_batch != 0) {
+    if ((!refused.empty() || requested != 0) && requested <= peak_ && of_batch >= peak_ / 2 && of_batch != 0) {
       return say(fmt::format("Next: a smaller batch{}; {} are activations, inputs and temporaries.",
                              or_checkpointing(), share(figure("batch_bytes", of_batch))));
     }
@@ -354,12 +347,24 @@ class Paragraph {
     return true;
   }
 
+  bool is_here(const Finding& finding) const {
+    return finding.device == device_.device ||
+           std::ranges::find(device_.parts, finding.device) != device_.parts.end();
+  }
+
+  /// The request of this device that a snapshot has as refused; 0: none.
+  uint64_t refused_by_replay() const {
+    for (const Finding& finding : analysis_.findings) {
+      if (finding.kind == FindingKind::kOutOfMemory && is_here(finding))
+        return finding.bytes.value_or(0);
+    }
+    return 0;
+  }
+
   /// Of this device, with something to do; null where there is none. They are sorted.
   const Finding* worst_finding() const {
     for (const Finding& finding : analysis_.findings) {
-      const bool is_here = finding.device == device_.device ||
-                           std::ranges::find(device_.parts, finding.device) != device_.parts.end();
-      if (is_here && finding.severity != Severity::kInfo && !finding.fix.empty()) return &finding;
+      if (is_here(finding) && finding.severity != Severity::kInfo && !finding.fix.empty()) return &finding;
     }
     return nullptr;
   }

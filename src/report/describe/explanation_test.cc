@@ -183,16 +183,16 @@ TEST(Explanation, WhereNoSettingHelpsTheBatchIsNext) {
   Analysis analysis = *analyze_source(other, {});
   analysis.findings = {{.kind = FindingKind::kOutOfMemory,
                         .severity = Severity::kCritical,
-                        .fix = "no allocator setting helps (12 simulated)"}};
+                        .bytes = 1024}};
   const auto next = [&] {
     const std::string text = explain_peak(analysis, other.tables(), analysis.devices[0], "").text;
     return text.substr(text.find("Next: "));
   };
   EXPECT_EQ(next(),
             "Next: a smaller batch or checkpointing; 3.00 KiB (75.0 %) are activations, inputs and "
-            "temporaries, and no allocator setting helps (12 simulated).");
-  analysis.findings[0].is_fix_simulated = true;
-  EXPECT_EQ(next(), "Next: no allocator setting helps (12 simulated).");
+            "temporaries.");
+  analysis.findings[0].fix = "set expandable_segments:True";
+  EXPECT_EQ(next(), "Next: set expandable_segments:True.");
 }
 
 TEST(Explanation, TheLineThatHeldHalfOfThePeakIsNextWhereARequestWasRefused) {

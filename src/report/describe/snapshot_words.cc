@@ -19,7 +19,7 @@ std::string cause_text(const OomExplanation& oom) {
   switch (oom.cause) {
     case RefusalCause::kWantOfMemory:
       return fmt::format("not enough memory: {} more than everything that was free",
-                         format_bytes(oom.missing_bytes));
+                         format_bytes_up(oom.missing_bytes));
     case RefusalCause::kFragmentation:
       return "fragmentation: enough was free in total, but not in one piece";
     case RefusalCause::kLimit:
@@ -32,7 +32,7 @@ std::string cause_text(const OomExplanation& oom) {
     text += ", such as set_per_process_memory_fraction()";
   if (oom.missing_bytes != 0)
     text += fmt::format(": {} more than everything that was free below it",
-                        format_bytes(oom.missing_bytes));
+                        format_bytes_up(oom.missing_bytes));
   return text + "; the device had enough";
 }
 
@@ -54,6 +54,11 @@ std::string trials_text(const OomExplanation& oom) {
   }
   return fmt::format("None of {} that were simulated would have fitted{}.",
                      format_plural(oom.trials.size(), "setting"), within);
+}
+
+std::string more_memory_words(const OomExplanation& oom) {
+  const std::string more = format_bytes_up(*oom.more_bytes_needed);
+  return oom.room.is_own_limit() ? "a limit higher by " + more : more + " more device memory";
 }
 
 /// What it could have had, and of what.
@@ -102,7 +107,7 @@ std::string why_refused(const OomExplanation& oom) {
   if (oom.fitting_bytes != 0) return text + ": one piece fits, so a retry succeeds.";
   if (is_unknown) return text + ", so a limit of the process refused it.";
   if (oom.cause == RefusalCause::kFragmentation) return text + ": fragmentation.";
-  if (oom.missing_bytes != 0) text += ": " + format_bytes(oom.missing_bytes) + " too little";
+  if (oom.missing_bytes != 0) text += ": " + format_bytes_up(oom.missing_bytes) + " too little";
   if (oom.cause == RefusalCause::kLimit)
     text += fmt::format("; the device had {} free", format_bytes(oom.device_free_bytes));
   return text + '.';
@@ -114,15 +119,14 @@ std::string what_would_have_fitted(const OomExplanation& oom) {
                        printable(best->settings), format_bytes(best->peak_reserved_bytes));
   }
   if (!oom.is_reproduced || !oom.more_bytes_needed) return "";
-  return fmt::format("No allocator setting helps ({} simulated); {} would.",
-                     oom.trials.size(),
-                     oom.room.is_own_limit()
-                         ? "raising the limit by " + format_bytes(*oom.more_bytes_needed)
-                         : format_bytes(*oom.more_bytes_needed) + " more device memory");
+  return fmt::format("No allocator setting helps ({} simulated, as by whatif --sweep). This "
+                     "request would have fitted with {}; what follows is unknown.",
+                     oom.trials.size(), more_memory_words(oom));
 }
 
 std::vector<std::string> oom_details(const OomExplanation& oom, const SnapshotDevice& device,
-                                     const Tables& tables, std::string_view folder) {
+                                     const Tables& tables, std::string_view folder,
+                                     bool is_headline) {
   std::vector<std::string> out;
   const uint32_t node = headline_node(tables, oom.stack);
   out.push_back(fmt::format("Requested: {} at {} (event {}).", format_bytes(oom.asked_bytes),
@@ -144,12 +148,13 @@ std::vector<std::string> oom_details(const OomExplanation& oom, const SnapshotDe
                               format_bytes(*oom.largest_fit_bytes),
                               format_bytes(oom.asked_bytes - *oom.largest_fit_bytes)));
   }
-  out.push_back(trials_text(oom));
-  if (oom.more_bytes_needed) {
-    const std::string more = format_bytes(*oom.more_bytes_needed);
+  const std::string told = what_would_have_fitted(oom);
+  const bool is_trial = best_trial(oom) != nullptr;
+  if (is_trial || told.empty()) out.push_back(trials_text(oom));
+  if (!told.empty() && !is_trial && !is_headline) out.push_back(told);
+  if (oom.more_bytes_needed && is_trial) {
     out.push_back(fmt::format("With {} it would have fitted under the recorded settings.",
-                              oom.room.is_own_limit() ? "a limit higher by " + more
-                                                      : more + " more device memory"));
+                              more_memory_words(oom)));
   }
   const std::vector<HolderLine> lines = group_by_line(oom.moment.holders, tables);
   for (size_t i = 0; i < std::min(kHoldersOfOom, lines.size()); ++i) {

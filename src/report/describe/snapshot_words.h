@@ -18,9 +18,10 @@ std::string what_would_have_fitted(const OomExplanation& oom);
 /// "its own limit of 8.53 GiB (as the error rounds it)".
 std::string limit_words(const ProcessRoom& room);
 /// What was asked and where, what there was, why it failed, what would have fitted. One sentence
-/// each, without a line end; safe to print.
+/// each, without a line end; safe to print. `is_headline`: what_would_have_fitted() was said above.
 std::vector<std::string> oom_details(const OomExplanation& oom, const SnapshotDevice& device,
-                                     const Tables& tables, std::string_view folder);
+                                     const Tables& tables, std::string_view folder,
+                                     bool is_headline);
 /// "Reserved at most 12.1 GiB; at the peak 11.8 GiB: 11.2 GiB allocated (410 MiB of it rounding),
 /// …", and what of the most was cached before; of a moment "Reserved 11.8 GiB: …".
 std::string reserved_sentence(const SnapshotDevice& device, const Tables& tables, bool is_moment);

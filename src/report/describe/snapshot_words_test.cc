@@ -1,0 +1,46 @@
+#include "report/describe/snapshot_words.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/size.h"
+
+namespace gpumemprof {
+namespace {
+
+/// 4 GiB that were refused, where 4,970 MiB more would have held them and two settings would not.
+OomExplanation refusal_that_no_setting_helps() {
+  OomExplanation oom;
+  oom.asked_bytes = 4096 * kMiB;
+  oom.missing_bytes = 3900 * kMiB;  // 3.8086 GiB
+  oom.is_reproduced = true;
+  oom.trials = {{.settings = "expandable_segments:True"}, {.settings = "max_split_size_mb:64"}};
+  oom.more_bytes_needed = 4970 * kMiB;  // 4.8535 GiB
+  return oom;
+}
+
+TEST(SnapshotWords, WhatARequestNeededIsRoundedUpAndNotMoreThanThatIsPromised) {
+  OomExplanation oom = refusal_that_no_setting_helps();
+  EXPECT_EQ(what_would_have_fitted(oom),
+            "No allocator setting helps (2 simulated, as by whatif --sweep). This request would have "
+            "fitted with 4.86 GiB more device memory; what follows is unknown.");
+  EXPECT_EQ(why_refused(oom), "The device had 0 B left: 3.81 GiB too little.");
+  oom.room.basis = RoomBasis::kLimit;
+  EXPECT_EQ(what_would_have_fitted(oom),
+            "No allocator setting helps (2 simulated, as by whatif --sweep). This request would have "
+            "fitted with a limit higher by 4.86 GiB; what follows is unknown.");
+}
+
+TEST(SnapshotWords, WhatTheHeadlineHasIsNotSaidAgain) {
+  const OomExplanation oom = refusal_that_no_setting_helps();
+  const SnapshotDevice device{.is_consistent = true};
+  const auto details = [&](bool is_headline) {
+    return oom_details(oom, device, {}, "", is_headline);
+  };
+  EXPECT_THAT(details(true), testing::Each(testing::Not(testing::HasSubstr("would have fitted"))));
+  EXPECT_THAT(details(true), testing::Each(testing::Not(testing::HasSubstr("simulated"))));
+  EXPECT_THAT(details(false), testing::Contains(what_would_have_fitted(oom)));
+}
+
+}  // namespace
+}  // namespace gpumemprof
