@@ -196,7 +196,7 @@ def test_what_to_do_about_one_request_that_is_too_large(tmp_path):
     program.write_text("import torch\nkept = torch.ones(1 << 20)\ntorch.empty(1 << 55, dtype=torch.uint8)\n")
     folder = harness.record(tmp_path / "r", [harness.PYTHON, program]).folder
     text = " ".join(command("analyze", folder).ok().stdout.decode().split())
-    assert "Next: lower the request that was refused (32.0 PiB), or what was live beside it." in text
+    assert "Next: check the shapes and sizes of the request that was refused; 32.0 PiB is more than an ordinary machine has." in text
 
 
 GROWS = """

@@ -2,9 +2,13 @@
 
 namespace gpumemprof {
 
-bool is_wrong_size(const OomMessage& message) {
+bool is_wrong_size(const PrintedSize& requested) {
   constexpr uint64_t kMostOrdinary = 1ull << 40;
-  return message.requested && message.requested->least_bytes >= kMostOrdinary;
+  return requested.least_bytes >= kMostOrdinary;
+}
+
+bool is_wrong_size(const OomMessage& message) {
+  return message.requested && is_wrong_size(*message.requested);
 }
 
 RefusedBy refused_by(const OomMessage& message) {

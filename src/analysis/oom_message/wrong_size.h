@@ -9,6 +9,7 @@ namespace gpumemprof {
 
 /// No host or device that programs ordinarily run on has as much: a product of sizes, or a
 /// broadcast.
+bool is_wrong_size(const PrintedSize& requested);
 bool is_wrong_size(const OomMessage& message);
 
 /// Who refused, where the allocator or the wording tells it.

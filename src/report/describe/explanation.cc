@@ -7,6 +7,7 @@
 
 #include "analysis/categories/category_sums.h"
 #include "analysis/finding.h"
+#include "analysis/oom_message/wrong_size.h"
 #include "analysis/pass/op_names.h"
 #include "analysis/replay/settings_study.h"
 #include "analysis/replay/snapshot_device.h"
@@ -254,6 +255,12 @@ class Paragraph {
     const bool knows_step = has_categories_ && work.is_known && work.step_ended;
     const uint64_t freed = knows_step ? figure("freed_in_step_bytes", work.freed_in_step_bytes) : 0;
     const uint64_t of_batch = activations_ + others_of_batch_;
+    const auto& refused = analysis_.ends.refused;
+    if (!refused.empty() && refused[0].requested && is_wrong_size(*refused[0].requested)) {
+      return say(fmt::format("Next: check the shapes and sizes of the request that was refused; "
+                             "{} is more than an ordinary machine has.",
+                             format_bytes(refused[0].requested->least_bytes)));
+    }
     if (const Finding* worst = worst_finding()) {
       return say((worst->kind == FindingKind::kLeak ? "Next: stop the leak: " : "Next: ") +
                  printable(worst->fix) + '.');
@@ -272,12 +279,12 @@ class Paragraph {
     }
     if (knows_step && !is_in_optimizer && say_what_went_with_the_step(freed))
       return;
-    const auto& refused = analysis_.ends.refused;
     const uint64_t requested = refused.empty()          ? refused_by_replay()
                                : !refused[0].requested ? 0
                                                        : refused[0].requested->least_bytes;
     // More than all that was live: no smaller batch makes room for it.
-    if ((!refused.empty() || requested != 0) && requested <= peak_ && of_batch >= peak_ / 2 && of_batch != 0) {
+    if ((!refused.empty() || requested != 0) && requested <= peak_ && of_batch >= peak_ / 2 &&
+        of_batch != 0) {
       return say(fmt::format("Next: a smaller batch{}; {} are activations, inputs and temporaries.",
                              or_checkpointing(), share(figure("batch_bytes", of_batch))));
     }

@@ -215,6 +215,11 @@ TEST(Explanation, TheLineThatHeldHalfOfThePeakIsNextWhereARequestWasRefused) {
   };
   EXPECT_EQ(next_of(1024), "Next: hold less of what data.py:7 load makes; it held 6.00 KiB (100.0 %) at the peak.");
   EXPECT_EQ(next_of(65536), "Next: lower the request that was refused (64.0 KiB), or what was live beside it.");
+  EXPECT_EQ(next_of((uint64_t{1} << 40) - 1),
+            "Next: lower the request that was refused (1.00 TiB), or what was live beside it.");
+  EXPECT_EQ(next_of(uint64_t{1} << 40),
+            "Next: check the shapes and sizes of the request that was refused; 1.00 TiB is more than an "
+            "ordinary machine has.");
 }
 
 TEST(Explanation, NothingOfTheRecordingReachesTheTerminal) {
