@@ -42,16 +42,19 @@ class GraphLivesGatherer {
     return address ^ (uint64_t{device} << 48);
   }
 
-  void enter(uint32_t thread, WorkPhase phase) {
-    if (thread >= phases_.size()) phases_.resize(size_t{thread} + 1);
-    if (phases_[thread] == WorkPhase::kBackward && phase != WorkPhase::kBackward)
+  /// A snapshot's events name no thread (UINT32_MAX): theirs is the first.
+  static uint32_t slot_of(uint32_t thread) { return thread + 1; }
+
+  void enter(uint32_t slot, WorkPhase phase) {
+    if (slot >= phases_.size()) phases_.resize(size_t{slot} + 1);
+    if (phases_[slot] == WorkPhase::kBackward && phase != WorkPhase::kBackward)
       ++evidence.backward_passes;
-    phases_[thread] = phase;
+    phases_[slot] = phase;
   }
 
   void allocate(const EventBatch& batch, size_t i, uint64_t key) {
     const Attribution& work = attributions_.of(batch.stack[i]);
-    enter(batch.thread[i], work.phase);
+    enter(slot_of(batch.thread[i]), work.phase);
     StackSizes& sizes = evidence.allocated[batch.stack[i]];
     ++sizes.count;
     const uint64_t pass = evidence.backward_passes + 1;
@@ -68,7 +71,8 @@ class GraphLivesGatherer {
   void free(uint64_t key, uint32_t thread) {
     const auto found = blocks_.find(key);
     if (found == blocks_.end()) return;
-    end(found->second, thread < phases_.size() && phases_[thread] == WorkPhase::kBackward);
+    const uint32_t slot = slot_of(thread);
+    end(found->second, slot < phases_.size() && phases_[slot] == WorkPhase::kBackward);
     blocks_.erase(found);
   }
 
@@ -90,7 +94,7 @@ class GraphLivesGatherer {
   void take_mark(const Mark& mark) {
     if (mark.kind == MarkKind::kStep) {
       // Its thread has left the backward pass, also where nothing is allocated after it.
-      for (uint32_t thread = 0; thread < phases_.size(); ++thread) enter(thread, WorkPhase::kNone);
+      for (uint32_t slot = 0; slot < phases_.size(); ++slot) enter(slot, WorkPhase::kNone);
       return;
     }
     if (mark.kind != MarkKind::kSaved && mark.kind != MarkKind::kRole) return;
@@ -114,7 +118,7 @@ class GraphLivesGatherer {
   const Tables& tables_;
   Attributions attributions_;
   absl::flat_hash_map<uint64_t, SavedBlock> blocks_;
-  std::vector<WorkPhase> phases_;  // by thread
+  std::vector<WorkPhase> phases_;  // by slot_of() a thread
 };
 
 }  // namespace
