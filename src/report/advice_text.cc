@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "analysis/advice/practices.h"
 #include "base/size.h"
 #include "report/describe/sections.h"
 #include "report/words.h"
@@ -31,16 +32,22 @@ std::string why_none(const AdviceReport& report) {
 }
 
 std::string unknown_text(const AdviceReport& report) {
-  std::string out;
+  std::string out, untold;
   std::vector<std::pair<std::string, std::string>> reasons;  // kinds, why
   for (const auto& [kind, why] : report.unknown) {
     if (kind == "all") continue;  // said before
+    if (is_told_by_no_recording(kind, why)) {
+      untold += (untold.empty() ? "" : ", ") + kind;
+      continue;
+    }
     const bool is_same = !reasons.empty() && reasons.back().second == why;
     if (is_same)
       reasons.back().first += ", " + kind;
     else
       reasons.emplace_back(kind, why);
   }
+  if (!untold.empty())
+    reasons.emplace_back(std::move(untold), "no recording has what these need");
   for (const auto& [kinds, why] : reasons)
     out += fmt::format("Not checked: {} ({})\n", kinds, printable(why));
   return out;
@@ -62,7 +69,7 @@ std::string advice_text(const AdviceReport& report, const std::string& otherwise
                                                  report.advice, was_measured_for_nothing));
   const bool has_other = report.advice.empty() && !otherwise.empty();
   out += saving != 0 ? format_plural(static_cast<uint64_t>(saving), "suggestion") + '\n'
-         : has_other ? "None of the changes to the code that advise checks would lower the peak.\n"
+         : has_other ? "Nothing found.\n"
                      : "No suggestions.\n";
   if (has_other) out += otherwise + '\n';
   bool was_choice = report.advice.empty() || report.advice.front().is_choice();

@@ -47,7 +47,29 @@ TEST(AdviceText, WithoutASuggestionWhatElseLowersThePeakIsSaid) {
   AdviceReport report;
   report.applies = true;
   EXPECT_EQ(advice_text(report, "Next: a smaller batch."),
-            "None of the changes to the code that advise checks would lower the peak.\nNext: a smaller batch.\n");
+            "Nothing found.\nNext: a smaller batch.\n");
+  report.unknown = {{"checkpointing", "a snapshot has no modules"}};
+  EXPECT_EQ(advice_text(report, "Next: a smaller batch."),
+            "Nothing found.\nNext: a smaller batch.\n"
+            "Not checked: checkpointing (a snapshot has no modules)\n");
+}
+
+TEST(AdviceText, WhatNoRecordingTellsIsOneSentence) {
+  AdviceReport report;
+  report.applies = true;
+  report.unknown = {{"mixed_precision", "dtypes are not recorded"},
+                    {"quantization", "dtypes are not recorded"},
+                    {"pruning", "a recording does not say which weights are needed"},
+                    {"holders", "file.gmp: damaged"},
+                    {"distributed", "a recording does not say how many devices there were"}};
+  EXPECT_EQ(advice_text(report),
+            "No suggestions.\n"
+            "Not checked: holders (file.gmp: damaged)\n"
+            "Not checked: mixed_precision, quantization, pruning, distributed (no recording has what "
+            "these need)\n");
+  report.unknown = {{"mixed_precision", "the recording has no names of ops"}};
+  EXPECT_EQ(advice_text(report),
+            "No suggestions.\nNot checked: mixed_precision (the recording has no names of ops)\n");
 }
 
 TEST(AdviceText, HowAProgramFailedIsSaidFirst) {

@@ -50,16 +50,47 @@ void add_allocator_practices(const Analysis& analysis, AdviceReport* report) {
   }
 }
 
-void add_unknown(const Analysis& analysis, AdviceReport* report) {
-  const auto add = [&](const char* kind, const char* why) {
-    report->unknown.emplace_back(kind, why);
+/// What no recording of PyTorch's tells enough of.
+constexpr std::pair<std::string_view, std::string_view> kUntold[] = {
+    {"mixed_precision", "dtypes are not recorded"},
+    {"quantization", "dtypes are not recorded"},
+    {"pruning", "a recording does not say which weights are needed"},
+    {"distributed", "a recording does not say how many devices there were"}};
+
+bool shows_devices(const Analysis& analysis, const Tables& tables) {
+  std::set<std::string> accelerators;  // processes may share one
+  for (const DeviceAnalysis& one : analysis.devices) {
+    if (one.device >= tables.devices.size()) continue;
+    const Device& memory = tables.devices[one.device];
+    if (memory.layer == Layer::kFramework && !is_host_memory(memory))
+      accelerators.insert(device_name(memory));
+  }
+  return analysis.ranks || accelerators.size() > 1;
+}
+
+/// `main`: as practice_device(); may be null.
+void add_unknown(const Analysis& analysis, const Tables& tables, const DeviceAnalysis* main,
+                 AdviceReport* report) {
+  const auto add = [&](std::initializer_list<const char*> kinds, std::string_view why) {
+    for (const char* kind : kinds) report->unknown.emplace_back(kind, why);
   };
-  add("mixed_precision", "dtypes are not recorded");
-  add("quantization", "dtypes are not recorded");
-  add("pruning", "a recording does not say which weights are needed");
+  const bool is_snapshot = analysis.source.kind == SourceKind::kPytorchSnapshot;
+  if (main && main->categories.is_by_rules) {
+    const std::string file = is_snapshot ? "a snapshot" : "the recording";
+    add({"checkpointing", "fused_attention", "gradients_unused", "sparse_gradient"},
+        file + " has no modules");
+    add({"graph_kept", "graph_not_needed"}, file + " does not tell what autograd saved");
+  }
+  if (is_snapshot) {
+    add({"leak"}, "leaks are looked for in recordings only");
+    add({"prefetch"}, "a snapshot has no shared memory");
+  }
   if (!batch_parts(analysis.ends))
-    add("smaller_batch", "what was left would not have held a sixteenth of the refused request");
-  if (!analysis.ranks) add("distributed", "a recording does not say how many devices there were");
+    add({"smaller_batch"}, "what was left would not have held a sixteenth of the refused request");
+  for (const auto& [kind, why] : kUntold) {
+    const bool is_shown = kind == "distributed" && shows_devices(analysis, tables);
+    report->unknown.emplace_back(kind, is_shown ? "what sharding saves is not simulated" : why);
+  }
 }
 
 /// A graph that is kept because a leak keeps its outputs is that leak.
@@ -153,6 +184,10 @@ void order_advice(std::vector<Advice>* advice) {
   });
 }
 
+bool is_told_by_no_recording(std::string_view kind, std::string_view why) {
+  return std::ranges::find(kUntold, std::pair(kind, why)) != std::end(kUntold);
+}
+
 const DeviceAnalysis* practice_device(const Analysis& analysis, const Tables& tables) {
   const DeviceAnalysis* best = nullptr;
   for (const DeviceAnalysis& device : analysis.devices) {
@@ -230,7 +265,7 @@ Result<AdviceReport> advise_practices(const Analysis& analysis, const Tables& ta
     take_suggestions(&candidates, &report);
   }
   add_allocator_practices(analysis, &report);
-  add_unknown(analysis, &report);
+  add_unknown(analysis, tables, main, &report);
   order_advice(&report.advice);
   return report;
 }

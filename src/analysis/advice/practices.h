@@ -12,6 +12,8 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "analysis/advice.h"
@@ -62,6 +64,9 @@ void find_operation_practices(const PracticeEvidence& evidence,
 /// What makes a run fit that did not comes first, and pure waste before choices that have a price;
 /// the most bytes first in each.
 void order_advice(std::vector<Advice>* advice);
+
+/// An entry of AdviceReport::unknown that every recording of PyTorch's has, with the same reason.
+bool is_told_by_no_recording(std::string_view kind, std::string_view why);
 
 /// The first device of PyTorch's on which the categories are known: an accelerator before the CPU,
 /// the higher peak first. Null where there is none.

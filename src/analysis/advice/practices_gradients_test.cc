@@ -1,6 +1,8 @@
 // Which gradients are whose: those of parameters that no optimizer updates, and the others.
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "analysis/advice/practices.h"
 #include "trace/label_frames.h"
 #include "trace/memory_source.h"
@@ -137,6 +139,44 @@ TEST(Practices, TheSameBlocksAreOfferedOnce) {
   ASSERT_EQ(report->advice.size(), 1u);
   EXPECT_EQ(report->advice[0].kind, "gradients_kept");
   EXPECT_EQ(report->advice[0].bytes, 2 * kMiB);
+}
+
+std::map<std::string, std::string> unknown_of(const HeldAtPeak& run) {
+  const auto report = advise_practices(run.analysis, run.tables, [&] {
+    auto source = std::make_unique<MemorySource>(EventBatch());
+    source->mutable_tables() = run.tables;
+    return Result<std::unique_ptr<EventSource>>(std::move(source));
+  });
+  if (!report) return {};
+  return {report->unknown.begin(), report->unknown.end()};
+}
+
+TEST(Practices, WhatASnapshotCannotTellIsNotCalledChecked) {
+  HeldAtPeak run;
+  EXPECT_FALSE(unknown_of(run).contains("checkpointing"));
+  run.analysis.devices[0].categories.is_by_rules = true;
+  EXPECT_EQ(unknown_of(run).at("checkpointing"), "the recording has no modules");
+  EXPECT_FALSE(unknown_of(run).contains("leak"));
+  run.analysis.source.kind = SourceKind::kPytorchSnapshot;
+  const auto unknown = unknown_of(run);
+  EXPECT_EQ(unknown.at("checkpointing"), "a snapshot has no modules");
+  EXPECT_EQ(unknown.at("graph_not_needed"), "a snapshot does not tell what autograd saved");
+  EXPECT_EQ(unknown.at("leak"), "leaks are looked for in recordings only");
+}
+
+TEST(Practices, DevicesThatTheFileShowsAreNotUnknown) {
+  HeldAtPeak run;
+  run.tables.devices = {Device{.type = 1, .index = 0}, Device{.type = 1, .index = 1},
+                        Device{.process = 1, .type = 1, .index = 0}};
+  EXPECT_EQ(unknown_of(run).at("distributed"),
+            "a recording does not say how many devices there were");
+  run.analysis.devices.resize(2);
+  run.analysis.devices[1].device = 2;
+  EXPECT_EQ(unknown_of(run).at("distributed"),
+            "a recording does not say how many devices there were")
+      << "two processes used the same one";
+  run.analysis.devices[1].device = 1;
+  EXPECT_EQ(unknown_of(run).at("distributed"), "what sharding saves is not simulated");
 }
 
 }  // namespace
