@@ -16,7 +16,17 @@ struct ReplayedBlock {
 /// Simulates one change over the events of its device.
 class ChangedTrace {
  public:
-  explicit ChangedTrace(const TraceChange& change) : change_(change) {}
+  explicit ChangedTrace(const TraceChange& change) : change_(change) {
+    for (const IdleGradient& one : change.idle) {
+      idle_changes_.emplace_back(one.begin_event, one.size_bytes);
+      idle_changes_.emplace_back(one.end_event, -one.size_bytes);
+    }
+    std::ranges::sort(idle_changes_, {}, &std::pair<uint64_t, uint64_t>::first);
+    become_idle();
+  }
+
+  /// The next event is one of the device's.
+  void begin_event() { become_idle(), ++event_; }
 
   void allocate(uint64_t address, const ReplayedBlock& block) {
     end(address);  // its free was missed
@@ -58,6 +68,11 @@ class ChangedTrace {
   uint16_t device() const { return change_.device; }
 
  private:
+  void become_idle() {
+    for (; next_idle_ < idle_changes_.size() && idle_changes_[next_idle_].first <= event_; ++next_idle_)
+      idle_ += idle_changes_[next_idle_].second;  // modulo 2^64, as the ends are subtracted
+  }
+
   void add(uint32_t group, const ReplayedBlock& block) {
     in_set_ += block.size_bytes;
     if (change_.rule != TraceChange::Rule::kOneGroupAtATime) return;
@@ -100,6 +115,8 @@ class ChangedTrace {
         }
         return sum - largest;
       }
+      case TraceChange::Rule::kGoneWhileIdle:
+        return idle_;
     }
     return 0;
   }
@@ -110,6 +127,9 @@ class ChangedTrace {
   absl::flat_hash_map<uint64_t, ReplayedBlock> blocks_;                // by address
   absl::flat_hash_map<std::pair<uint32_t, uint64_t>, uint64_t> kept_;  // stack, size -> blocks
   std::vector<uint64_t> groups_;
+  std::vector<std::pair<uint64_t, uint64_t>> idle_changes_;  // event, bytes modulo 2^64
+  size_t next_idle_ = 0;
+  uint64_t event_ = 0, idle_ = 0;
   uint64_t live_ = 0, in_set_ = 0, gone_ = 0, extended_ = 0, peak_ = 0, last_step_ = 0;
 };
 
@@ -152,6 +172,8 @@ Result<std::vector<uint64_t>> replay_changes(EventSource& source,
     for (size_t i = 0; i < batch.size(); ++i) {
       for (; mark < batch.marks.size() && batch.marks[mark].before_event <= i; ++mark)
         take(batch.marks[mark]);
+      for (ChangedTrace& trace : traces)
+        if (trace.device() == batch.device[i]) trace.begin_event();
       const bool is_alloc = batch.action[i] == Action::kAlloc;
       const bool ends = batch.frees_in_two_steps ? batch.action[i] == Action::kFreeCompleted
                                                  : is_free(batch.action[i]);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "analysis/categories/category_holder.h"
 #include "base/error.h"
 #include "trace/event_source.h"
 
@@ -22,11 +23,15 @@ struct TraceChange {
     /// Models recomputation, one group at a time: each group keeps `stays_bytes`, the largest all
     /// of it.
     kOneGroupAtATime,
+    kGoneWhileIdle,  ///< `idle` are freed as they become so
   };
   Rule rule = Rule::kGone;
   uint16_t device = 0;
   absl::flat_hash_map<uint32_t, uint32_t> group_of;  ///< stack -> group
   uint64_t stays_bytes = 0;
+  std::vector<IdleGradient> idle;
+
+  bool has_blocks() const { return !group_of.empty() || !idle.empty(); }
 };
 
 /// The peak of each change's device with that change alone, in the order of `changes`. Everything

@@ -45,6 +45,9 @@ class ReplayedProgram {
                 uint64_t stays_bytes = 0, uint16_t device = 0) const {
     TraceChange change{.rule = rule, .device = device, .stays_bytes = stays_bytes};
     for (const auto& [stack, group] : groups) change.group_of[stack] = group;
+    return peak_with(change);
+  }
+  uint64_t peak_with(const TraceChange& change) const {
     MemorySource source(events, 4096);
     source.mutable_tables() = tables;
     LiveState state;
@@ -136,6 +139,23 @@ TEST(PracticeReplay, AGradientThatIsDroppedComesAgainInBackward) {
   }
   EXPECT_EQ(p.peak(Rule::kGone, {}), 220u) << "two gradients in backward";
   EXPECT_EQ(p.peak(Rule::kMadeAnewEachStep, {{p.backward, 0}}), 190u) << "one, and never none";
+}
+
+/// Weights of 100 and a gradient of 30 that an activation of 60 finds still there.
+TEST(PracticeReplay, WhatIsIdleIsGoneUntilItIsFreed) {
+  ReplayedProgram p;
+  p.alloc(1, 100, p.stacks[0]);     // the device's event 0
+  p.alloc(2, 30, p.backward);       // 1: 130
+  p.alloc(1, 7, p.stacks[1], 1);    // another device's
+  p.alloc(3, 60, p.forward);        // 2: 190
+  p.free(2);                        // 3
+  p.alloc(4, 20, p.stacks[1]);      // 4: 180
+  EXPECT_EQ(p.peak(Rule::kGone, {}), 190u);
+  TraceChange change{.rule = Rule::kGoneWhileIdle};
+  change.idle = {{.begin_event = 2, .end_event = 3, .size_bytes = 30}};
+  EXPECT_EQ(p.peak_with(change), 180u);
+  p.alloc(5, 5, p.stacks[1]);  // 5: 185, and nothing of it is idle
+  EXPECT_EQ(p.peak_with(change), 185u);
 }
 
 TEST(PracticeReplay, OneGroupIsThereAtATime) {

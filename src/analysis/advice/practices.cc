@@ -234,7 +234,7 @@ Result<AdviceReport> advise_practices(const Analysis& analysis, const Tables& ta
   if (!candidates.empty()) {
     std::vector<TraceChange> changes;
     for (const PracticeCandidate& one : candidates) {
-      if (!one.change.group_of.empty()) changes.push_back(one.change);
+      if (one.change.has_blocks()) changes.push_back(one.change);
     }
     Result<std::vector<uint64_t>> peaks;
     if (!changes.empty()) {
@@ -251,9 +251,8 @@ Result<AdviceReport> advise_practices(const Analysis& analysis, const Tables& ta
         if (device.device == advice.device) advice.peak_bytes = device.figures.peak_bytes;
       }
       // A change that affects no block of the trace needs no replay.
-      const bool is_replayed = !candidates[i].change.group_of.empty();
       const uint64_t after =
-          is_replayed ? std::min(*next_peak++, advice.peak_bytes) : advice.peak_bytes;
+          candidates[i].change.has_blocks() ? std::min(*next_peak++, advice.peak_bytes) : advice.peak_bytes;
       advice.bytes = advice.peak_bytes - after;
       advice.basis = SavingBasis::kSimulated;
       // Without steps it is unknown when it could have been freed.

@@ -89,10 +89,44 @@ void find_unused(const PracticeEvidence& evidence, const DeviceAnalysis& device,
   out->push_back(std::move(candidate));
 }
 
+void add_kept(const std::string& what, uint64_t bytes, const DeviceAnalysis& device,
+              PracticeCandidate candidate, std::vector<PracticeCandidate>* out) {
+  candidate.advice.kind = "gradients_kept";
+  candidate.advice.title = what + ": " + format_bytes(bytes) + " at the peak";
+  candidate.advice.fix =
+      "Call optimizer.zero_grad(set_to_none=True), the default, right after optimizer.step()";
+  candidate.advice.evidence = {{"gradient_bytes", bytes}};
+  candidate.change.device = device.device;
+  out->push_back(std::move(candidate));
+}
+
+/// The same of a file without steps, where the gradients' lives tell when they were used last.
+void find_idle(const PracticeEvidence& evidence, const DeviceAnalysis& device,
+               std::vector<PracticeCandidate>* out) {
+  PracticeCandidate candidate;
+  uint64_t bytes = 0, most = 0;
+  uint32_t freed_at = 0;
+  for (const IdleGradient& one : device.categories.idle_gradients) {
+    if (device.own_peak_event < one.begin_event || device.own_peak_event >= one.end_event) continue;
+    bytes += one.size_bytes;
+    if (one.size_bytes <= most) continue;
+    most = one.size_bytes, freed_at = one.freed_at;
+    candidate.advice.stack = leak_line(evidence.tables, one.stack);
+  }
+  if (bytes == 0) return;
+  candidate.change.rule = TraceChange::Rule::kGoneWhileIdle;
+  candidate.change.idle = device.categories.idle_gradients;
+  std::string what = "gradients stay allocated into the next step";
+  if (freed_at != 0)
+    what += ", until " + practice_line(evidence.tables, freed_at) + " frees them";
+  add_kept(what, bytes, device, std::move(candidate), out);
+}
+
 /// Gradients that live from one step into the next. Where they are added up over several passes
 /// they do not: those are of the step that is not over yet. An optimizer's zero_grad() drops its own.
 void find_kept(const PracticeEvidence& evidence, const DeviceAnalysis& device,
                std::vector<PracticeCandidate>* out) {
+  if (device.categories.is_by_rules) return find_idle(evidence, device, out);
   const Trained trained(evidence, device);
   PracticeCandidate candidate;
   uint64_t bytes = 0;
@@ -105,16 +139,10 @@ void find_kept(const PracticeEvidence& evidence, const DeviceAnalysis& device,
       candidate.advice.stack = leak_line(evidence.tables, holder.stack);
   }
   if (bytes == 0) return;
-  candidate.advice.kind = "gradients_kept";
-  candidate.advice.title =
-      "gradients made at " + practice_line(evidence.tables, candidate.advice.stack) +
-      " stay allocated into the next step: " + format_bytes(bytes) + " at the peak";
-  candidate.advice.fix =
-      "Call optimizer.zero_grad(set_to_none=True), the default, right after optimizer.step()";
-  candidate.advice.evidence = {{"gradient_bytes", bytes}};
   candidate.change.rule = TraceChange::Rule::kMadeAnewEachStep;
-  candidate.change.device = device.device;
-  out->push_back(std::move(candidate));
+  add_kept("gradients made at " + practice_line(evidence.tables, candidate.advice.stack) +
+               " stay allocated into the next step",
+           bytes, device, std::move(candidate), out);
 }
 
 /// A gradient as large as the table of an embedding of which few rows were looked up.

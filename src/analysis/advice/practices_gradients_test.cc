@@ -90,6 +90,29 @@ TEST(GradientPractices, AModelWhoseOptimizerIsGoneWasTrained) {
             (Told{{"gradients_kept", 1040}}));
 }
 
+/// Of a file without steps: 3 bytes of gradients that the peak, event 5, found idle, and others.
+TEST(GradientPractices, IdleGradientsOfASnapshotAreKept) {
+  HeldAtPeak run;
+  const uint32_t made = run.gradient(""), freed = run.stack(105, "");
+  run.hold(Category::kGradient, made, 9);
+  run.analysis.devices[0].categories.is_by_rules = true;
+  run.analysis.devices[0].own_peak_event = 5;
+  EXPECT_TRUE(run.candidates(find_gradient_practices).empty()) << "all of them are in use";
+  run.analysis.devices[0].categories.idle_gradients = {
+      {.begin_event = 5, .end_event = 6, .size_bytes = 2, .stack = made, .freed_at = freed},
+      {.begin_event = 0, .end_event = 7, .size_bytes = 1, .stack = made},
+      {.begin_event = 6, .end_event = 7, .size_bytes = 8, .stack = made},
+      {.begin_event = 1, .end_event = 5, .size_bytes = 8, .stack = made}};
+  const auto found = run.candidates(find_gradient_practices);
+  EXPECT_EQ(kinds_and_first_bytes(found), (Told{{"gradients_kept", 3}}));
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].advice.title,
+            "gradients stay allocated into the next step, until train.py:105 frees them: 3 B at the "
+            "peak");
+  EXPECT_EQ(found[0].change.rule, TraceChange::Rule::kGoneWhileIdle);
+  EXPECT_EQ(found[0].change.idle.size(), 4u) << "the whole run changes";
+}
+
 /// Passes: of the first model 1 to 20, of the second 21 to 40.
 TEST(OperationPractices, TheStateOfAnOptimizerThatStepsNoMoreIsNotItsChoice) {
   HeldAtPeak run;

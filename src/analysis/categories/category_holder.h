@@ -50,6 +50,14 @@ struct PeakWork {
   bool step_ended = false;
 };
 
+/// A gradient that was freed long after its last use: until the program's next pass, say.
+struct IdleGradient {
+  uint64_t begin_event = 0, end_event = 0;  ///< of its device: idle from the first on, freed by the last
+  uint64_t size_bytes = 0;
+  uint32_t stack = 0, freed_at = 0;  ///< of its allocation and of its free; 0: not known
+  bool operator==(const IdleGradient&) const = default;
+};
+
 /// Of one device.
 struct DeviceCategories {
   bool is_known = false;
@@ -62,6 +70,9 @@ struct DeviceCategories {
   std::vector<CategoryHolder> at_end;
   std::vector<CategoryHolder> before_exit;  ///< as DeviceAnalysis::holders_before_exit
   PeakWork peak;
+  /// Where is_by_rules: gradients that outlived the optimizer's step, or the forward pass after it,
+  /// during which something was allocated.
+  std::vector<IdleGradient> idle_gradients;
   /// Samples `sample_ns` apart, the first one at `start_ns`; indexed by Category.
   uint64_t start_ns = 0, sample_ns = 1;
   std::vector<CategoryBytes> timeline;

@@ -173,6 +173,7 @@ class Categorizer {
     if (phase != WorkPhase::kNone || work.has_python || !kinds_.has_python) {
       if (event.stack != 0 || kinds_.is_python_alone) progress_.enter(phase, work.is_recomputed);
     }
+    see_whether_gradients_are_used(i);
     settle_backward();
     Block block;
     block.size_bytes = event.size_bytes, block.event = i, block.time_ns = time_ns(i);
@@ -211,6 +212,7 @@ class Categorizer {
     } else if (event.stack == 0 && block.stack != 0 && kinds_.is_python_alone) {
       end.is_freed_in_backward = true;
     }
+    see_whether_gradients_are_used(i);
     settle_backward();
     end_life(start_.numbers[i], i, end);
     block.is_live = false, --live_count_;
@@ -221,6 +223,26 @@ class Categorizer {
     if (now != WorkPhase::kBackward && now != WorkPhase::kOptimizer) return;
     if (!work.has_python || work.phase == now || work.phase == WorkPhase::kDataLoading) return;
     if (!progress_.is_in_optimizer()) progress_.enter(WorkPhase::kNone, false);
+  }
+
+  /// A backward pass adds to them and a step reads them. Where an optimizer's step allocates nothing,
+  /// and so is not seen, it is over when the next call of a model begins.
+  void see_whether_gradients_are_used(size_t i) {
+    const WorkPhase now = progress_.phase();
+    if (now == WorkPhase::kBackward || now == WorkPhase::kOptimizer) {
+      idle_since_.reset();
+      was_in_optimizer_ = now == WorkPhase::kOptimizer;
+    } else if (!idle_since_ && (was_in_optimizer_ || now == WorkPhase::kForward)) {
+      idle_since_ = i, allocations_before_idle_ = allocations_;
+    }
+  }
+  void add_idle(const Block& block, size_t i) {
+    if (!idle_since_ || allocations_ == allocations_before_idle_) return;
+    const uint64_t begin = std::max<uint64_t>(*idle_since_, block.event + 1);  // kBefore + 1 is 0
+    const uint32_t freed_at = trace_.events[i].stack;
+    if (begin >= i) return;
+    idle_.push_back({begin, i, block.size_bytes, block.stack,
+                     freed_at == block.stack ? 0 : freed_at});
   }
 
   /// Once a backward has ended: what it leaves are gradients, and parameters have their sizes.
@@ -275,6 +297,7 @@ class Categorizer {
     life.is_freed_by_zero_grad = end.is_freed_by_zero_grad;
     const SnapshotRule rule = rule_of(works_.of(block.stack), block.phase, life);
     settle(block, rule);
+    if (facts_of(rule).category == Category::kGradient) add_idle(block, i);
     if (block.is_gradient) --gradients_[block.size_bytes].live;
     if (auto site = sites_.find(block.stack); site != sites_.end()) {
       site->second.before = facts_of(rule).category;
@@ -379,6 +402,7 @@ class Categorizer {
                         : "the events contradict each other: its blocks do not add up to the peak";
       return out;
     }
+    out.idle_gradients = std::move(idle_);
     if (!trace_.has_times || trace_.events.empty()) return out;
     out.start_ns = time_ns(0);
     out.timeline = timeline_.samples(since_start(time_ns(trace_.events.size() - 1)));
@@ -404,6 +428,10 @@ class Categorizer {
   uint32_t ooms_ = 0;
   uint32_t settled_ = 0;                     // backward passes that had ended
   std::map<uint64_t, Gradients> gradients_;  // by size
+  std::optional<size_t> idle_since_ = 0;  // event from which on no gradient is in use; none: some are
+  bool was_in_optimizer_ = false;
+  uint32_t allocations_before_idle_ = 0;
+  std::vector<IdleGradient> idle_;
   HolderSums at_peak_, at_end_;
   DifferenceSeries<kCategories> timeline_{10};
 };

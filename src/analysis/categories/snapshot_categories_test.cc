@@ -15,7 +15,7 @@ namespace {
 /// Stacks of a training program, Python's alone.
 class Training {
  public:
-  enum Where : uint32_t { kNowhere, kSetUp, kData, kForward, kLoss, kBackward, kStep, kMain };
+  enum Where : uint32_t { kNowhere, kSetUp, kData, kForward, kLoss, kBackward, kStep, kZeroGrad, kMain };
 
   Training() {
     Tables& tables = paper.snapshot.tables;
@@ -30,6 +30,7 @@ class Training {
     stacks_[kLoss] = push(stacks_[kMain], "/x/torch/nn/functional.py", "cross_entropy");
     stacks_[kBackward] = push(stacks_[kMain], "/x/torch/autograd/graph.py", "_engine_run_backward");
     stacks_[kStep] = push(stacks_[kMain], "/x/torch/optim/optimizer.py", "wrapper");
+    stacks_[kZeroGrad] = push(stacks_[kMain], "/x/torch/optim/optimizer.py", "zero_grad");
   }
   void alloc(uint64_t address, uint64_t size_bytes, Where where) {
     sizes_[address] = size_bytes;
@@ -57,6 +58,7 @@ class Training {
     free(2, kMain);
     free(6, kMain);
   }
+  uint32_t stack(Where where) const { return stacks_.at(where); }
   size_t last() const { return paper.snapshot.traces[0].events.size() - 1; }
   DeviceCategories categories(std::optional<uint64_t> event, uint64_t bytes) {
     const TraceStart start = trace_start(paper.snapshot.traces[0]);
@@ -138,6 +140,50 @@ TEST(SnapshotCategories, SizesThatDoNotComeOutEvenAreNoStates) {
   ASSERT_TRUE(found.is_known) << found.why_not;
   EXPECT_EQ(by_rule(found.at_end),
             (Expected{{"none", 3000}, {"set_up_with_gradient", 1000}, {"optimizer_kept", 1000}}));
+}
+
+/// The step ends with event 6, the next call begins with event 7, and zero_grad frees with event 10.
+TEST(SnapshotCategories, AGradientIsIdleFromTheOptimizersStepToZeroGrad) {
+  for (const bool has_state : {true, false}) {  // without it the step is not seen
+    Training training;
+    training.alloc(1, 1000, Training::kSetUp);
+    training.alloc(3, 300, Training::kForward);
+    training.alloc(6, 1000, Training::kBackward);
+    training.free(3, Training::kBackward);
+    training.alloc(7, 1000, has_state ? Training::kStep : Training::kMain);
+    training.alloc(5, 8, Training::kMain);
+    training.alloc(8, 16, Training::kForward);
+    training.alloc(4, 4000, Training::kForward);
+    const uint64_t peak = training.last();
+    training.free(6, Training::kZeroGrad);
+    training.alloc(6, 1000, Training::kBackward);
+    training.free(6, Training::kZeroGrad);
+    const DeviceCategories found = training.categories(peak, 7024);
+    ASSERT_TRUE(found.is_known) << found.why_not;
+    EXPECT_EQ(found.idle_gradients,
+              (std::vector<IdleGradient>{{.begin_event = has_state ? 6u : 7u,
+                                          .end_event = 10,
+                                          .size_bytes = 1000,
+                                          .stack = training.stack(Training::kBackward),
+                                          .freed_at = training.stack(Training::kZeroGrad)}}))
+        << "what the last backward pass made was freed before anything else was made";
+  }
+}
+
+TEST(SnapshotCategories, AGradientThatABackwardPassAddsToIsNotIdle) {
+  Training training;
+  training.alloc(1, 1000, Training::kSetUp);
+  training.alloc(6, 1000, Training::kBackward);
+  training.alloc(3, 300, Training::kForward);
+  training.alloc(8, 500, Training::kBackward);
+  training.free(3, Training::kBackward);
+  training.alloc(7, 1000, Training::kStep);
+  training.free(6, Training::kZeroGrad);
+  training.free(8, Training::kZeroGrad);
+  const DeviceCategories found = training.categories(training.last() - 4, 3500);
+  ASSERT_TRUE(found.is_known) << found.why_not;
+  EXPECT_EQ(by_rule(found.at_peak)["freed_by_zero_grad"], 1500u);
+  EXPECT_TRUE(found.idle_gradients.empty());
 }
 
 TEST(SnapshotCategories, BlocksThatDoNotAddUpToThePeakAreNotTold) {
