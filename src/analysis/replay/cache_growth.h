@@ -25,9 +25,6 @@ struct VariableShapes {
   uint64_t forced_events = 0;
   uint32_t stack = 0;           ///< the site with most of it
   uint64_t distinct_sizes = 0;  ///< that this site asked for
-  /// What the trace reserves at most with expandable segments; absent where it was recorded with
-  /// them.
-  std::optional<uint64_t> expandable_peak_reserved_bytes;
 };
 
 struct IdleCache {

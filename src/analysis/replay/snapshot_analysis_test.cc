@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "allocator/release.h"
+#include "analysis/replay/snapshot_findings.h"
 #include "analysis/replay/snapshot_for_tests.h"
 #include "base/size.h"
 
@@ -138,6 +142,35 @@ TEST(SnapshotAnalysis, SegmentsThatDenyTheEventsAreInconsistent) {
             "the replay ends with 20971520 bytes allocated, the file's segments have 20972032");
   EXPECT_THAT(analysis.findings,
               testing::Contains(testing::Field(&Finding::kind, FindingKind::kInconsistentTrace)));
+}
+
+/// 1,000 MiB are reserved, and 50 MiB are a 20th of them.
+TEST(SnapshotFindings, OfFragmentationExpandableSegmentsAreTheFixWhereTheyWereSimulatedToHelp) {
+  SnapshotDevice device;
+  device.is_consistent = device.has_history = device.is_replayed = true;
+  device.recorded_settings = "roundup_power2_divisions:8";
+  device.replay.release = *find_release("2.6");
+  device.replay.peak_reserved.bytes = 1000 * kMiB;
+  AllocatorMoment peak;
+  peak.figures.reserved_bytes = 900 * kMiB;
+  peak.pinned_bytes = 60 * kMiB;
+  device.at_peak = peak;
+  const auto found = [&] {
+    std::vector<Finding> findings;
+    add_snapshot_findings(device, 0, &findings);
+    const auto of = std::ranges::find(findings, FindingKind::kFragmentation, &Finding::kind);
+    return of == findings.end() ? Finding{} : *of;
+  };
+  EXPECT_EQ(found().fix, "");
+  EXPECT_EQ(found().bytes, 60 * kMiB);
+  device.expandable_peak_reserved_bytes = 951 * kMiB;
+  EXPECT_EQ(found().fix, "") << "less than a 20th";
+  device.expandable_peak_reserved_bytes = 900 * kMiB;
+  EXPECT_EQ(found().fix,
+            "set PYTORCH_CUDA_ALLOC_CONF=roundup_power2_divisions:8,expandable_segments:True: in "
+            "the simulation the same requests then need 900 MiB instead of 1000 MiB");
+  EXPECT_TRUE(found().is_fix_simulated);
+  EXPECT_EQ(found().bytes, 100 * kMiB);
 }
 
 TEST(SnapshotOom, EnoughInPiecesIsFragmentationAndExpandableSegmentsHelp) {

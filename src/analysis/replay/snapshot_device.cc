@@ -11,7 +11,7 @@
 #include "analysis/replay/settings_conflict.h"
 #include "analysis/replay/settings_text.h"
 #include "analysis/replay/stranded_stream_cache.h"
-#include "base/path_parts.h"
+#include "analysis/statistics/worth.h"
 #include "trace/trace_source.h"
 
 namespace gpumemprof {
@@ -131,19 +131,31 @@ void check_consistency(SnapshotDevice* device) {
 }
 
 /// Causes of a cache larger than needed, for a device with a consistent replay.
-void name_growth(const AllocatorTrace& trace, const TraceStart& start,
-                 const RecordedSettings& settings, const CacheGrowth& growth,
-                 SnapshotDevice* device) {
+void name_growth(const CacheGrowth& growth, SnapshotDevice* device) {
+  const uint64_t reserved = device->replay.peak_reserved.bytes;
+  device->idle_cache = growth.idle_cache(reserved);
+  device->variable_shapes = growth.variable_shapes(reserved);
+}
+
+/// After the troubles, which may have what is fragmented. Where a request was refused, its trials
+/// say more.
+bool is_fragmented(const SnapshotDevice& device) {
+  return device.at_peak && device.has_history && device.ooms.empty() &&
+         is_worth(pinned_at_peak(device), device.at_peak->figures.reserved_bytes);
+}
+
+void try_expandable(const AllocatorTrace& trace, const TraceStart& start,
+                    const RecordedSettings& settings, SnapshotDevice* device) {
   const ReplayResult& replay = device->replay;
-  device->idle_cache = growth.idle_cache(replay.peak_reserved.bytes);
-  device->variable_shapes = growth.variable_shapes(replay.peak_reserved.bytes);
   AllocatorConfig config = recorded_config(settings, replay.release);
-  if (!device->variable_shapes || config.expandable_segments) return;
+  if (config.expandable_segments || !(device->variable_shapes || is_fragmented(*device))) return;
+  // PyTorch through 2.4 stops itself where max_split_size_mb is set, too.
+  if (!parse_settings(expandable_settings(*device), replay.release)) return;
   config.expandable_segments = true;
   if (!device->ooms.empty()) take_room(device->ooms.front().room, trace.device_bytes, &config);
   const WhatIfResult expandable = what_if(trace, start, config, replay.release);
   if (expandable.gave_up_at || expandable.num_ooms != 0) return;
-  device->variable_shapes->expandable_peak_reserved_bytes = expandable.peak_reserved_bytes;
+  device->expandable_peak_reserved_bytes = expandable.peak_reserved_bytes;
 }
 
 void find_troubles(const AllocatorTrace& trace, const TraceStart& start,
@@ -190,6 +202,22 @@ bool is_of_empty_cache(const Tables& tables, uint32_t stack) {
     if (function.ends_with("empty_cache") || function.contains("emptyCache")) return true;
   }
   return false;
+}
+
+const Finding* trouble(const SnapshotDevice& device, FindingKind kind) {
+  const auto found = std::ranges::find(device.troubles, kind, &Finding::kind);
+  return found == device.troubles.end() ? nullptr : &*found;
+}
+
+uint64_t pinned_at_peak(const SnapshotDevice& device) {
+  const AllocatorMoment& peak = *device.at_peak;
+  const bool have_pools_their_own = trouble(device, FindingKind::kGraphPoolSlack) != nullptr;
+  return less_or_none(peak.pinned_bytes,
+                      have_pools_their_own ? pool_slack(peak).pinned_bytes : 0);
+}
+
+std::string expandable_settings(const SnapshotDevice& device) {
+  return merge_settings(device.recorded_settings, "expandable_segments:True");
 }
 
 SegmentSums sum_segments(const AllocatorTrace& trace) {
@@ -274,6 +302,7 @@ SnapshotDevice replay_device(const AllocatorSnapshot& snapshot, size_t index,
   check_consistency(&device);
   if (device.is_consistent) name_growth(trace, start, snapshot.settings, watched.growth, &device);
   find_troubles(trace, start, snapshot.settings, watched.stranded, snapshot.tables, &device);
+  if (device.is_consistent) try_expandable(trace, start, snapshot.settings, &device);
   for (OomExplanation& oom : device.ooms) {
     if (!device.is_consistent) {
       oom.not_reproduced = "the trace contradicts itself";

@@ -67,6 +67,9 @@ struct SnapshotDevice {
   Timeline allocated, reserved;  ///< over time, or over events where has_times is false
   std::optional<VariableShapes> variable_shapes;  ///< only where is_consistent
   std::optional<IdleCache> idle_cache;            ///< likewise
+  /// What the trace reserves at most with expandable segments, where variable_shapes or
+  /// fragmentation at the peak asks for it; absent where it was recorded with them.
+  std::optional<uint64_t> expandable_peak_reserved_bytes;
   std::vector<OomExplanation> ooms;               ///< kMostOoms: the first and the last
   uint64_t oom_count = 0;
   /// "graph_pool_slack", "stranded_stream_cache", "record_stream_pending", "settings_conflict",
@@ -74,6 +77,16 @@ struct SnapshotDevice {
   /// "pinned_cache_growth".
   std::vector<Finding> troubles;
 };
+
+/// The trouble of this kind; null where there is none.
+const Finding* trouble(const SnapshotDevice& device, FindingKind kind);
+
+/// Free bytes in pinned segments at the peak, without those of private pools that have a trouble of
+/// their own. `device.at_peak` is there.
+uint64_t pinned_at_peak(const SnapshotDevice& device);
+
+/// The recorded settings with expandable segments.
+std::string expandable_settings(const SnapshotDevice& device);
 
 struct SnapshotAnalysisOptions {
   size_t timeline_buckets = 512;

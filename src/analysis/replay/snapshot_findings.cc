@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "analysis/replay/graph_pool_slack.h"
+#include "analysis/replay/settings_text.h"
 #include "analysis/statistics/worth.h"
 #include "base/size.h"
 
@@ -11,9 +12,23 @@ namespace {
 
 constexpr uint64_t kSlackShare = 10;
 
-const Finding* trouble(const SnapshotDevice& device, FindingKind kind) {
-  const auto found = std::ranges::find(device.troubles, kind, &Finding::kind);
-  return found == device.troubles.end() ? nullptr : &*found;
+/// Peaks of reserved bytes.
+std::string in_the_simulation(uint64_t recorded, uint64_t changed) {
+  return ": in the simulation the same requests then need " + format_bytes(changed) +
+         " instead of " + format_bytes(recorded);
+}
+
+void add_expandable(const SnapshotDevice& device, Finding* finding) {
+  const uint64_t recorded = device.replay.peak_reserved.bytes;
+  const auto& expandable = device.expandable_peak_reserved_bytes;
+  if (!expandable || !is_worth(less_or_none(recorded, *expandable), recorded)) return;
+  finding->bytes = recorded - *expandable;
+  finding->evidence.push_back({"peak_reserved_bytes", recorded});
+  finding->evidence.push_back({"expandable_peak_reserved_bytes", *expandable});
+  finding->fix = std::string("set ") + settings_variable(device.replay.release) + '=' +
+                 expandable_settings(device) +
+                 in_the_simulation(recorded, *expandable);
+  finding->is_fix_simulated = true;
 }
 
 Finding oom_finding(const OomExplanation& oom, bool is_consistent) {
@@ -103,7 +118,7 @@ void add_peak(const SnapshotDevice& device, std::vector<Finding>* findings) {
   const bool is_of_settings = trouble(device, FindingKind::kSettingsConflict) != nullptr;
   const PoolSlack in_pools =
       trouble(device, FindingKind::kGraphPoolSlack) ? pool_slack(peak) : PoolSlack{};
-  const uint64_t pinned = less_or_none(peak.pinned_bytes, in_pools.pinned_bytes);
+  const uint64_t pinned = pinned_at_peak(device);
   if (!device.variable_shapes && !is_of_settings && is_worth(pinned, figures.reserved_bytes)) {
     Finding finding{
         .kind = FindingKind::kFragmentation,
@@ -120,6 +135,7 @@ void add_peak(const SnapshotDevice& device, std::vector<Finding>* findings) {
       finding.evidence.push_back(
           {"pinned_by_this_stack_alone_bytes", peak.pinning.front().alone_bytes});
     }
+    add_expandable(device, &finding);
     findings->push_back(std::move(finding));
   }
   const bool is_told =
@@ -155,7 +171,7 @@ void add_peak(const SnapshotDevice& device, std::vector<Finding>* findings) {
 void add_variable_shapes(const SnapshotDevice& device, std::vector<Finding>* findings) {
   const VariableShapes& shapes = *device.variable_shapes;
   const uint64_t recorded = device.replay.peak_reserved.bytes;
-  const auto& expandable = shapes.expandable_peak_reserved_bytes;
+  const auto& expandable = device.expandable_peak_reserved_bytes;
   const bool helps = expandable && *expandable < recorded;
   Finding finding{.kind = FindingKind::kFragmentation,
                   .severity = Severity::kWarning,
@@ -174,8 +190,7 @@ void add_variable_shapes(const SnapshotDevice& device, std::vector<Finding>* fin
   finding.is_fix_simulated = helps;
   if (helps) {
     finding.fix +=
-        ", or set expandable_segments:True: in the simulation the same requests then need " +
-        format_bytes(*expandable) + " instead of " + format_bytes(recorded);
+        ", or set expandable_segments:True" + in_the_simulation(recorded, *expandable);
   }
   findings->push_back(std::move(finding));
 }
