@@ -90,9 +90,9 @@ std::string run_summary(const Analysis& analysis, const Tables& tables, const Lo
                               printable(shell_word(context.folder))));
   // The most severe is first; it is said last, where it is seen. A refused request was said first.
   const auto worst = std::ranges::find_if_not(analysis.findings, [&](const Finding& finding) {
-    return is_small_leak(finding, peak_of(finding, analysis));
+    return is_refusal(finding) || is_small_leak(finding, peak_of(finding, analysis));
   });
-  if (worst != analysis.findings.end() && worst->severity != Severity::kInfo && !is_refusal(*worst))
+  if (worst != analysis.findings.end() && worst->severity != Severity::kInfo)
     lines.push_back(printable(finding_sentence(*worst)));
   std::string out;
   for (const std::string& line : lines) out += context.prefix + ": " + line + '\n';

@@ -9,6 +9,7 @@
 
 #include "analysis/analysis.h"
 #include "analysis/pass/end_in_doubt.h"
+#include "analysis/replay/snapshot_device.h"
 #include "analysis/replay/told_refusals.h"
 #include "input/input.h"
 
@@ -156,6 +157,35 @@ TEST(ProgramEnds, AProgramThatFailsAfterARefusalThatItCaughtRanOutOfMemory) {
   EXPECT_TRUE(ends_with(0, 49).refused.empty()) << "it did not fail";
   EXPECT_TRUE(ends_with(1, 51).refused.empty()) << "it went on";
   EXPECT_TRUE(ends_with(1, 49, 2).refused.empty()) << "who failed is not known";
+}
+
+TEST(ProgramEnds, ARefusalThatEndedAProgramIsAFindingWhereNoReplayHasOne) {
+  Tables tables;
+  tables.processes = {{.pid = 9, .host = "n"}};
+  tables.devices = {{.process = 0}};
+  const auto findings = [&](std::shared_ptr<const SnapshotDevice> snapshot) {
+    ProgramEnds ends;
+    ends.runs = {{.host = "n", .pid = 8, .exit_code = 1}};
+    find_failure(&ends);
+    Analysis analysis;
+    analysis.devices.resize(1);
+    analysis.devices[0].snapshot = std::move(snapshot);
+    analysis.devices[0].refusals = {
+        {.size_bytes = 4096, .event = 50, .stack = 2, .number = 3, .live_bytes = 1024}};
+    add_program_ends(ends, tables, &analysis);
+    return analysis.findings;
+  };
+  const std::vector<Finding> of_host = findings(nullptr);
+  ASSERT_EQ(of_host.size(), 1u);
+  EXPECT_EQ(of_host[0].kind, FindingKind::kOutOfMemory);
+  EXPECT_EQ(of_host[0].severity, Severity::kCritical);
+  EXPECT_EQ(of_host[0].title, "4.00 KiB were refused, with 1.00 KiB live");
+  EXPECT_EQ(of_host[0].bytes, 4096u);
+  EXPECT_EQ(of_host[0].stack, 2u);
+  EXPECT_THAT(of_host[0].evidence,
+              testing::ElementsAre(testing::Pair("event_index", 50), testing::Pair("asked_bytes", 4096),
+                                   testing::Pair("live_bytes", 1024)));
+  EXPECT_THAT(findings(std::make_shared<SnapshotDevice>()), testing::IsEmpty());
 }
 
 TEST(ProgramEnds, OfAJobAreToldByTheRankThatFailedFirst) {

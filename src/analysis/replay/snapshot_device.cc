@@ -300,7 +300,7 @@ SnapshotDevice replay_device(const AllocatorSnapshot& snapshot, size_t index,
   device.peak_allocated_time_us = time_of_event(trace, device.replay.peak_allocated.event);
   device.peak_reserved_time_us = time_of_event(trace, device.replay.peak_reserved.event);
   check_consistency(&device);
-  if (device.is_consistent) name_growth(trace, start, snapshot.settings, watched.growth, &device);
+  if (device.is_consistent) name_growth(watched.growth, &device);
   find_troubles(trace, start, snapshot.settings, watched.stranded, snapshot.tables, &device);
   if (device.is_consistent) try_expandable(trace, start, snapshot.settings, &device);
   for (OomExplanation& oom : device.ooms) {

@@ -8,6 +8,7 @@
 
 #include "allocator/config.h"
 #include "analysis/replay/snapshot_device.h"
+#include "base/size.h"
 #include "trace/process_end.h"
 
 namespace gpumemprof {
@@ -160,6 +161,29 @@ const Process* recorded_process(const NamedProcess& named, const Tables& tables)
   return found == tables.processes.end() ? nullptr : &*found;
 }
 
+/// Of the refusals that ended a program those that no replay explains: a host's have none.
+void add_refusal_findings(const ProgramEnds& ends, Analysis* analysis) {
+  for (const RefusedRequest& refused : ends.refused) {
+    if (!refused.told) continue;
+    const auto device =
+        std::ranges::find(analysis->devices, refused.told->device, &DeviceAnalysis::device);
+    if (device == analysis->devices.end() || device->snapshot) continue;
+    const auto event = std::ranges::find(device->refusals, refused.told->number, &Refusal::number);
+    if (event == device->refusals.end()) continue;
+    analysis->findings.push_back(
+        {.kind = FindingKind::kOutOfMemory,
+         .severity = Severity::kCritical,
+         .title = format_bytes(event->size_bytes) + " were refused, with " +
+                  format_bytes(event->live_bytes) + " live",
+         .bytes = event->size_bytes,
+         .evidence = {{"event_index", event->event},
+                      {"asked_bytes", event->size_bytes},
+                      {"live_bytes", event->live_bytes}},
+         .stack = event->stack,
+         .device = device->device});
+  }
+}
+
 /// How the first rank of a failed job ended; empty where none is known to have failed. Launchers end
 /// the other ranks with SIGTERM and raise an error of their own.
 std::string failure_of_ranks(const ProgramEnds& ends, const Tables& tables) {
@@ -217,6 +241,7 @@ void add_program_ends(ProgramEnds ends, const Tables& tables, Analysis* analysis
   }
   find_told_refusals(*analysis, tables, &ends);
   find_refusals_without_size(*analysis, tables, &ends);
+  add_refusal_findings(ends, analysis);
   analysis->ends = std::move(ends);
 }
 

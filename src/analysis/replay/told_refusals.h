@@ -12,7 +12,7 @@ namespace gpumemprof {
 void take_reserve_limits(const ProgramEnds& ends, AllocatorSnapshot* snapshot);
 
 /// What the events tell of the ends is added to them, and they to the analysis. A run that died is
-/// not scored.
+/// not scored. A refusal that ended a program and has no replay is a finding: others have one.
 void add_program_ends(ProgramEnds ends, const Tables& tables, Analysis* analysis);
 
 /// Of the request, by the replay of its device; null where it was not replayed.

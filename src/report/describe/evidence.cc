@@ -17,9 +17,15 @@ std::optional<uint64_t> figure(const Finding& finding, std::string_view name) {
   return found->second;
 }
 
-/// Which of the device's explained refusals a finding is about.
+/// Which of the device's refusals a finding is about.
 std::optional<uint64_t> refusal_of(const Finding& finding, const DeviceAnalysis& device) {
-  if (!device.snapshot) return std::nullopt;
+  if (!device.snapshot) {
+    const auto own = std::ranges::find_if(device.refusals, [&](const Refusal& one) {
+      return figure(finding, "event_index") == one.event;
+    });
+    if (own == device.refusals.end()) return std::nullopt;
+    return own->number;
+  }
   const auto& all = device.snapshot->ooms;
   const auto own = std::ranges::find_if(all, [&](const OomExplanation& oom) {
     return figure(finding, "event_index") == oom.event;
@@ -51,7 +57,7 @@ std::optional<EvidencePlace> evidence_of(const Finding& finding, const Analysis&
   if (is_refusal(finding)) {
     const auto refusal = refusal_of(finding, *device);
     if (!refusal) return std::nullopt;
-    return EvidencePlace{.view = View::kAddressSpace,
+    return EvidencePlace{.view = device->snapshot ? View::kAddressSpace : View::kHolders,
                     .when = When::kRefusal,
                     .device = finding.device,
                     .number = *refusal};
