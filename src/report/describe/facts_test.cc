@@ -93,6 +93,19 @@ TEST(PeakSentence, OfAnAllocatorsHistorySaysThatItsBytesAreThoseRequested) {
       << "no event changes what is live, so what it was before is unknown";
 }
 
+TEST(WhyRefused, TheFigureOfWhatWasMissingIsSaidOnce) {
+  OomExplanation oom{.device_free_bytes = 16 * kMiB, .free_inside_bytes = 133 * kMiB,
+                     .missing_bytes = 400 * kMiB};
+  oom.obstacle.largest_usable_bytes = 12 * kMiB;
+  const std::string room = "The device had 16.0 MiB left, and 133 MiB were free in its segments, "
+                           "the largest usable piece 12.0 MiB";
+  // The replay does not know it: all that was free is subtracted, so no less was missing.
+  EXPECT_EQ(why_refused(oom), room + ": at least 400 MiB too little.");
+  oom.is_reproduced = true, oom.more_bytes_needed = 520 * kMiB;
+  EXPECT_EQ(why_refused(oom), room + '.');
+  EXPECT_NE(what_would_have_fitted(oom), "");
+}
+
 TEST(ReservedSentence, NamesWhatIsRoundingBesideWhatIsLostToFragmentation) {
   SnapshotDevice history;
   history.is_consistent = true;

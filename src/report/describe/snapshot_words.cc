@@ -107,7 +107,9 @@ std::string why_refused(const OomExplanation& oom) {
   if (oom.fitting_bytes != 0) return text + ": one piece fits, so a retry succeeds.";
   if (is_unknown) return text + ", so a limit of the process refused it.";
   if (oom.cause == RefusalCause::kFragmentation) return text + ": fragmentation.";
-  if (oom.missing_bytes != 0) text += ": " + format_bytes_up(oom.missing_bytes) + " too little";
+  // Else that sentence has the figure: the pieces in its segments do not add up for one request.
+  if (oom.missing_bytes != 0 && what_would_have_fitted(oom).empty())
+    text += ": at least " + format_bytes_up(oom.missing_bytes) + " too little";
   if (oom.cause == RefusalCause::kLimit)
     text += fmt::format("; the device had {} free", format_bytes(oom.device_free_bytes));
   return text + '.';
