@@ -118,4 +118,5 @@ const NAMES: Record<string, string> = {
   block: "details of this block",
   whatif: "a replay with these settings",
   source: "source code",
+  compare: "this comparison",
 };

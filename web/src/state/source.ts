@@ -4,7 +4,7 @@ import { ServerStore } from "../data/server.ts";
 import type { Store } from "../data/store.ts";
 import type { RunFile } from "../data/types.ts";
 import { failure, files, loading, lost, store } from "./run.ts";
-import { go } from "./view.ts";
+import { go, view } from "./view.ts";
 
 const POLL_MS = 300;
 const LOOK_MS = 3000;
@@ -120,7 +120,9 @@ export async function open_dropped(transfer: DataTransfer): Promise<void> {
     store.value = fresh;
     const failed = files.value[number]?.error;
     if (failed) return void (dropped.value = null); // The remarks have it.
-    go({ file: number, device: Math.max(0, files.value[number].devices.findIndex((one) => one.is_main)), filter: "", focus: "" });
+    // Who compares keeps the baseline, A.
+    if (view.peek().tab === "compare") go({ other: number, other_device: -1, at_b: -1 });
+    else go({ file: number, device: Math.max(0, files.value[number].devices.findIndex((one) => one.is_main)), filter: "", focus: "" });
     dropped.value = null;
   } catch (error) {
     say((error as Error).message, true);

@@ -175,6 +175,21 @@ for (const kind of KINDS)
       await page.context().close();
     });
 
+    test("a moment is compared with the run's end, the flame graph first", async () => {
+      const page = await open("tab=compare&hold=category&other=0&other_device=0&moment=77");
+      assert.equal(await page.locator("#view h2").count(), 0); // the peak with itself
+      const options = await page.getByLabel("A at").locator("option").allInnerTexts();
+      assert.deepEqual(options.slice(0, 4), ["at the peak", "end of step 5, the run's end", "at event 77", "end of step 0"]);
+      await page.getByLabel("A at").selectOption("77");
+      await page.getByLabel("B at").selectOption(String(mock.run.events));
+      await page.waitForFunction((events) => location.hash.includes("at_a=77") && location.hash.includes(`at_b=${events}`), mock.run.events);
+      await page.waitForSelector("#view h2");
+      assert.deepEqual(await page.locator("#view h2").allInnerTexts(), ["Flame graph of the difference", "Lines"]);
+      const [pane, flame] = await Promise.all([page.locator("#view .scroll").first().boundingBox(), page.locator("#view canvas").first().boundingBox()]);
+      assert.ok(flame.y - pane.y < 120);
+      await page.context().close();
+    });
+
     test("the readout's bytes are those of the moment, counted block by block", async () => {
       const page = await open();
       const peak = Math.max(...Array.from({ length: mock.run.events + 1 }, (_, e) => mock.total_at(e)));
