@@ -93,6 +93,19 @@ void add_unknown(const Analysis& analysis, const Tables& tables, const DeviceAna
   }
 }
 
+/// Most of what `one` holds at the peak is of stacks in `others`.
+template <class Stacks>
+bool is_mostly_of(const DeviceAnalysis& device, const PracticeCandidate& one,
+                  const Stacks& others) {
+  uint64_t all = 0, theirs = 0;
+  for (const CategoryHolder& holder : device.categories.at_peak) {
+    if (!one.change.group_of.contains(holder.stack)) continue;
+    all += holder.bytes;
+    if (others.contains(holder.stack)) theirs += holder.bytes;
+  }
+  return 2 * theirs > all;
+}
+
 /// A graph that is kept because a leak keeps its outputs is that leak.
 void leave_graphs_to_leaks(const DeviceAnalysis& device,
                            std::vector<PracticeCandidate>* candidates) {
@@ -102,15 +115,24 @@ void leave_graphs_to_leaks(const DeviceAnalysis& device,
       if (one.is_of_leak) of_leaks.insert(stack);
   }
   std::erase_if(*candidates, [&](const PracticeCandidate& one) {
-    if (one.advice.kind != "graph_kept") return false;
-    uint64_t all = 0, leaking = 0;
-    for (const CategoryHolder& holder : device.categories.at_peak) {
-      if (!one.change.group_of.contains(holder.stack)) continue;
-      all += holder.bytes;
-      if (of_leaks.contains(holder.stack)) leaking += holder.bytes;
-    }
-    return 2 * leaking > all;
+    return one.advice.kind == "graph_kept" && is_mostly_of(device, one, of_leaks);
   });
+}
+
+/// Where a leak keeps a graph that no backward pass used, it is better not to make it.
+void leave_leaks_to_unused_graphs(const DeviceAnalysis& device,
+                                  std::vector<PracticeCandidate>* candidates) {
+  const auto graph = std::ranges::find_if(*candidates, [](const PracticeCandidate& one) {
+    return one.advice.kind == "graph_not_needed";
+  });
+  if (graph == candidates->end()) return;
+  const auto unused = graph->change.group_of;  // what is erased may move it
+  const auto keeps_it = [&](const PracticeCandidate& one) {
+    return one.is_of_leak && is_mostly_of(device, one, unused);
+  };
+  for (const PracticeCandidate& one : *candidates)
+    if (keeps_it(one)) graph->advice.fix += "; or " + one.advice.fix;
+  std::erase_if(*candidates, keeps_it);
 }
 
 /// Where two say that the same blocks should end with their step, the one that saves more is told. A
@@ -140,10 +162,12 @@ void leave_out_covered(std::vector<PracticeCandidate>* candidates) {
 
 /// What a leak keeps no other practice saves: where it has most of the peak, only how to end it is
 /// said.
-void take_suggestions(std::vector<PracticeCandidate>* candidates, AdviceReport* report) {
+void take_suggestions(const DeviceAnalysis* main, std::vector<PracticeCandidate>* candidates,
+                      AdviceReport* report) {
   std::erase_if(*candidates, [](const PracticeCandidate& one) {
     return one.advice.bytes < least_saving(one.advice);
   });
+  if (main) leave_leaks_to_unused_graphs(*main, candidates);
   leave_out_covered(candidates);
   const auto is_most = [](const PracticeCandidate& one) {
     return one.is_of_leak && 2 * one.advice.bytes > one.advice.peak_bytes;
@@ -251,8 +275,9 @@ Result<AdviceReport> advise_practices(const Analysis& analysis, const Tables& ta
         if (device.device == advice.device) advice.peak_bytes = device.figures.peak_bytes;
       }
       // A change that affects no block of the trace needs no replay.
+      const bool is_replayed = candidates[i].change.has_blocks();
       const uint64_t after =
-          candidates[i].change.has_blocks() ? std::min(*next_peak++, advice.peak_bytes) : advice.peak_bytes;
+          is_replayed ? std::min(*next_peak++, advice.peak_bytes) : advice.peak_bytes;
       advice.bytes = advice.peak_bytes - after;
       advice.basis = SavingBasis::kSimulated;
       // Without steps it is unknown when it could have been freed.
@@ -261,7 +286,7 @@ Result<AdviceReport> advise_practices(const Analysis& analysis, const Tables& ta
         advice.basis = SavingBasis::kAtStake;
       }
     }
-    take_suggestions(&candidates, &report);
+    take_suggestions(main, &candidates, &report);
   }
   add_allocator_practices(analysis, &report);
   add_unknown(analysis, tables, main, &report);

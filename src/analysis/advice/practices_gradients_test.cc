@@ -4,6 +4,7 @@
 #include <map>
 
 #include "analysis/advice/practices.h"
+#include "analysis/leaks/leaks.h"
 #include "trace/label_frames.h"
 #include "trace/memory_source.h"
 
@@ -107,8 +108,8 @@ TEST(GradientPractices, IdleGradientsOfASnapshotAreKept) {
   EXPECT_EQ(kinds_and_first_bytes(found), (Told{{"gradients_kept", 3}}));
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].advice.title,
-            "gradients stay allocated into the next step, until train.py:105 frees them: 3 B at the "
-            "peak");
+            "gradients stay allocated into the next step, until train.py:105 frees them: 3 B at "
+            "the peak");
   EXPECT_EQ(found[0].change.rule, TraceChange::Rule::kGoneWhileIdle);
   EXPECT_EQ(found[0].change.idle.size(), 4u) << "the whole run changes";
 }
@@ -162,6 +163,46 @@ TEST(Practices, TheSameBlocksAreOfferedOnce) {
   ASSERT_EQ(report->advice.size(), 1u);
   EXPECT_EQ(report->advice[0].kind, "gradients_kept");
   EXPECT_EQ(report->advice[0].bytes, 2 * kMiB);
+}
+
+/// Weights of 1 MiB, and four results of 1 MiB that nobody runs a backward pass for; a leak keeps
+/// them. Without the graph two are live at a time.
+TEST(Practices, AGraphThatNothingNeededIsTheFixOfALeakThatKeepsIt) {
+  HeldAtPeak run;
+  const uint32_t weights = run.stack(2, "net.0"), made = run.stack(11, "net.1");
+  run.hold(Category::kParameter, weights, kMiB);
+  run.hold(Category::kActivation, made, 4 * kMiB);
+  EventBatch events;
+  uint64_t at = 0;
+  const auto allocate = [&](uint64_t address, uint32_t stack) {
+    append(&events, {.time_ns = ++at, .address = address, .size_bytes = kMiB, .stack = stack});
+  };
+  allocate(9, weights);
+  for (uint64_t address = 1; address <= 4; ++address) {
+    allocate(address, made);
+    events.marks.push_back({static_cast<uint32_t>(events.size()), MarkKind::kSaved, 0, 0, ++at,
+                            address, kSavedIsOutput | kSavedHasHistory});
+  }
+  for (uint64_t address = 1; address <= 4; ++address)
+    append(&events, {.time_ns = ++at, .action = Action::kFreeCompleted, .address = address});
+  const SourceOpener open = [&]() -> Result<std::unique_ptr<EventSource>> {
+    auto source = std::make_unique<MemorySource>(events);
+    source->mutable_tables() = run.tables;
+    return source;
+  };
+  run.analysis.findings.push_back({.kind = FindingKind::kLeak,
+                                   .name = "activations_kept",
+                                   .title = "kept",
+                                   .facts = {{"round", "train.py:11"}},
+                                   .stack = leak_line(run.tables, made),
+                                   .fix = "keep numbers"});
+  const auto report = advise_practices(run.analysis, run.tables, open);
+  ASSERT_TRUE(report);
+  ASSERT_EQ(report->advice.size(), 1u);
+  EXPECT_EQ(report->advice[0].kind, "graph_not_needed");
+  EXPECT_EQ(report->advice[0].bytes, 2 * kMiB);
+  EXPECT_EQ(report->advice[0].fix,
+            "Run what is not trained under torch.no_grad() or inference_mode(); or keep numbers");
 }
 
 std::map<std::string, std::string> unknown_of(const HeldAtPeak& run) {
