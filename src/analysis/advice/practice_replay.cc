@@ -69,8 +69,11 @@ class ChangedTrace {
 
  private:
   void become_idle() {
-    for (; next_idle_ < idle_changes_.size() && idle_changes_[next_idle_].first <= event_; ++next_idle_)
-      idle_ += idle_changes_[next_idle_].second;  // modulo 2^64, as the ends are subtracted
+    for (; next_idle_ < idle_changes_.size(); ++next_idle_) {
+      const auto& [event, bytes] = idle_changes_[next_idle_];
+      if (event > event_) return;
+      idle_ += bytes;  // modulo 2^64, as the ends are subtracted
+    }
   }
 
   void add(uint32_t group, const ReplayedBlock& block) {

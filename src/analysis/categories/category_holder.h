@@ -52,7 +52,7 @@ struct PeakWork {
 
 /// A gradient that was freed long after its last use: until the program's next pass, say.
 struct IdleGradient {
-  uint64_t begin_event = 0, end_event = 0;  ///< of its device: idle from the first on, freed by the last
+  uint64_t begin_event = 0, end_event = 0;  ///< of its device: idle from that on, freed by this
   uint64_t size_bytes = 0;
   uint32_t stack = 0, freed_at = 0;  ///< of its allocation and of its free; 0: not known
   bool operator==(const IdleGradient&) const = default;

@@ -225,8 +225,8 @@ class Categorizer {
     if (!progress_.is_in_optimizer()) progress_.enter(WorkPhase::kNone, false);
   }
 
-  /// A backward pass adds to them and a step reads them. Where an optimizer's step allocates nothing,
-  /// and so is not seen, it is over when the next call of a model begins.
+  /// A backward pass adds to them and a step reads them. Where an optimizer's step allocates
+  /// nothing, and so is not seen, it is over when the next call of a model begins.
   void see_whether_gradients_are_used(size_t i) {
     const WorkPhase now = progress_.phase();
     if (now == WorkPhase::kBackward || now == WorkPhase::kOptimizer) {
@@ -428,7 +428,7 @@ class Categorizer {
   uint32_t ooms_ = 0;
   uint32_t settled_ = 0;                     // backward passes that had ended
   std::map<uint64_t, Gradients> gradients_;  // by size
-  std::optional<size_t> idle_since_ = 0;  // event from which on no gradient is in use; none: some are
+  std::optional<size_t> idle_since_ = 0;  // event from which on no gradient is in use
   bool was_in_optimizer_ = false;
   uint32_t allocations_before_idle_ = 0;
   std::vector<IdleGradient> idle_;

@@ -15,7 +15,17 @@ namespace {
 /// Stacks of a training program, Python's alone.
 class Training {
  public:
-  enum Where : uint32_t { kNowhere, kSetUp, kData, kForward, kLoss, kBackward, kStep, kZeroGrad, kMain };
+  enum Where : uint32_t {
+    kNowhere,
+    kSetUp,
+    kData,
+    kForward,
+    kLoss,
+    kBackward,
+    kStep,
+    kZeroGrad,
+    kMain
+  };
 
   Training() {
     Tables& tables = paper.snapshot.tables;
@@ -142,7 +152,7 @@ TEST(SnapshotCategories, SizesThatDoNotComeOutEvenAreNoStates) {
             (Expected{{"none", 3000}, {"set_up_with_gradient", 1000}, {"optimizer_kept", 1000}}));
 }
 
-/// The step ends with event 6, the next call begins with event 7, and zero_grad frees with event 10.
+/// The step ends with event 6, the next call begins with event 7, zero_grad frees with event 10.
 TEST(SnapshotCategories, AGradientIsIdleFromTheOptimizersStepToZeroGrad) {
   for (const bool has_state : {true, false}) {  // without it the step is not seen
     Training training;

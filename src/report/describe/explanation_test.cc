@@ -218,8 +218,8 @@ TEST(Explanation, TheLineThatHeldHalfOfThePeakIsNextWhereARequestWasRefused) {
   EXPECT_EQ(next_of((uint64_t{1} << 40) - 1),
             "Next: lower the request that was refused (1.00 TiB), or what was live beside it.");
   EXPECT_EQ(next_of(uint64_t{1} << 40),
-            "Next: check the shapes and sizes of the request that was refused; 1.00 TiB is more than an "
-            "ordinary machine has.");
+            "Next: check the shapes and sizes of the request that was refused; 1.00 TiB is more than "
+            "an ordinary machine has.");
 }
 
 TEST(Explanation, NothingOfTheRecordingReachesTheTerminal) {
