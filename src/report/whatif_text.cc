@@ -129,6 +129,8 @@ class Text {
     } else {
       line("  on a device of unlimited size (--capacity sets a limit)");
     }
+    line("  fragmented: free in segments that live blocks pin, right after the reserved bytes were "
+         "highest (analyze: at the peak of the requested bytes)");
     line("");
   }
 
@@ -163,8 +165,8 @@ std::vector<std::string> whatif_limits(const SettingsStudy& study) {
   if (study.live_before_bytes != 0) {
     limits.push_back(
         "the trace starts late: " + format_bytes(study.live_before_bytes) +
-        " were live before it and are placed anew; "
-        "the file does not say all that was cached then.");
+        " (as the allocator rounded the blocks) were live before it and are placed anew; the file "
+        "does not say all that was cached then.");
   }
   for (const StudyRow& row : study.rows) {
     if (row.keys_without_effect.empty()) continue;

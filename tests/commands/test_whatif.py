@@ -66,6 +66,29 @@ def test_a_gain_of_less_than_two_percent_is_none(paper):
     assert lines[-1] == "No setting helps: none of these reserves 2 % less than the recorded settings."
 
 
+def test_the_moment_and_the_basis_of_a_figure_are_named(tmp_path):
+    """10 MiB that were asked for as 100 B less are live before the trace, in a segment of 20 MiB."""
+    segment = 0x7F0000000000
+    frames = [{"filename": "/job/train.py", "line": 1, "name": "main"}]
+
+    def event(action, address, size):
+        return {"action": action, "addr": address, "size": size, "stream": 0, "frames": frames, "time_us": 1}
+
+    block = {"size": 10 * MIB, "requested_size": 10 * MIB - 100, "frames": frames}
+    live, free = {**block, "address": segment, "state": "active_allocated"}, {**block, "address": segment + 10 * MIB, "state": "inactive"}
+    path = tmp_path / "late.pickle"
+    path.write_bytes(pickle.dumps({
+        "segments": [{"device": 0, "address": segment, "total_size": 20 * MIB, "allocated_size": 10 * MIB, "active_size": 10 * MIB,
+                      "requested_size": 10 * MIB - 100, "stream": 0, "segment_type": "large", "segment_pool_id": (0, 0),
+                      "is_expandable": False, "frames": [], "blocks": [live, free]}],
+        "device_traces": [[event("alloc", segment + 10 * MIB, 2 * MIB), event("free_requested", segment + 10 * MIB, 2 * MIB),
+                           event("free_completed", segment + 10 * MIB, 2 * MIB)]],
+    }))
+    text = whatif(path, "--capacity", "none").ok().stdout.decode()
+    assert "10.0 MiB (as the allocator rounded the blocks) were live before it" in text
+    assert "\n  fragmented: free in segments that live blocks pin, right after the reserved bytes were highest " in text
+
+
 def test_a_sweep_shows_the_best_first(paper):
     rows = study(paper, "--sweep")["results"][1:]
     cost = [(row["num_ooms"], row["peak_reserved_bytes"], row["num_alloc_retries"]) for row in rows]
