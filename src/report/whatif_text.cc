@@ -103,7 +103,7 @@ class Text {
     for (const StudyRow& row : study_.rows) {
       const WhatIfResult& result = row.result;
       std::string name = settings_name(row);
-      if (&row == &first) name += " (recorded)";
+      if (&row == &first) name += study_.settings_known ? " (recorded)" : " (assumed)";
       if (row.release != first.release) name += ", PyTorch " + release_name(row.release);
       line(fmt::format("  {:>9}  {:>9}  {:>10}  {:>8}  {:>7}  {:>5}  {:>12}  {}",
                        format_bytes(result.peak_reserved_bytes),
@@ -141,16 +141,35 @@ class Text {
       line("Name settings with --set, or let --sweep try a set of promising ones.");
     } else if (!best) {
       line(fails(study_.rows.front())
-               ? "No setting helps: with each of these a request is refused."
-               : "No setting helps: none of these reserves 2 % less than the recorded settings.");
+               ? fmt::format("No setting helps ({} simulated): with each a request is refused.",
+                             format_count(study_.rows.size() - 1))
+               : no_gain());
     } else {
       const StudyRow& first = study_.rows.front();
-      line(fmt::format("Best: {} reserved at most ({} against the recorded settings), {}.",
+      line(fmt::format("Best: {} reserved at most ({} against the {} settings), {}.",
                        format_bytes(best->result.peak_reserved_bytes),
                        change(best->result.peak_reserved_bytes, first.result.peak_reserved_bytes),
+                       study_.settings_known ? "recorded" : "assumed",
                        format_plural(best->result.num_ooms, "failed allocation")));
     }
     if (!environment.empty()) line(environment);
+  }
+
+  /// Where none of the rows is worth it, and the recorded settings serve every request.
+  std::string no_gain() const {
+    const uint64_t now = study_.rows.front().result.peak_reserved_bytes;
+    const StudyRow* least = nullptr;
+    for (const StudyRow& row : study_.rows) {
+      if (fails(row) || row.result.peak_reserved_bytes >= now) continue;
+      if (!least || row.result.peak_reserved_bytes < least->result.peak_reserved_bytes)
+        least = &row;
+    }
+    const std::string none = fmt::format("No setting saves {:g} % ({} simulated): ",
+                                         100 * kLeastGain, format_count(study_.rows.size() - 1));
+    if (!least) return none + "none saves anything.";
+    const uint64_t saved = now - least->result.peak_reserved_bytes;
+    return none + fmt::format("the largest saving is {} ({}), with {}.", format_bytes(saved),
+                              format_percent(saved, now), settings_name(*least));
   }
 
   const SettingsStudy& study_;
