@@ -33,7 +33,8 @@ void add_assumptions(const ModelShape& shape, const TrainingSetup& setup, Predic
   out->assumptions = shape.assumptions;
   const bool megatron = shape.code == ModelCode::kMegatron;
   add(megatron ? "run by Megatron-LM with Transformer Engine"
-               : "run by Transformers in a plain training loop",
+      : setup.inference ? "run by Transformers, without gradients"
+                        : "run by Transformers in a plain training loop",
       "the kind of configuration");
   if (!setup.inference) {
     add(setup.attention == AttentionKernel::kFlash

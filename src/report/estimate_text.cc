@@ -54,12 +54,17 @@ class EstimateWriter {
   }
 
   void write_largest_batch(const LargestBatch& largest) {
-    const std::string limit = fmt::format("{}, using the {}", format_bytes(largest.capacity_bytes),
+    const std::string capacity = format_bytes(largest.capacity_bytes);
+    const std::string limit = fmt::format("{}, using the {}", capacity,
                                           largest.by_upper_end ? "upper end" : "expected figure");
-    line(largest.batch == 0
-             ? fmt::format("Batch 1 does not fit {}; the figures are for batch 1.", limit)
-             : fmt::format("The largest batch that fits {}: {}.", limit,
-                           format_count(largest.batch)));
+    if (largest.batch != 0) {
+      line(fmt::format("The largest batch that fits {}: {}.", limit, format_count(largest.batch)));
+    } else if (fits(bytes_that_must_fit(prediction_), largest.capacity_bytes) ==
+               FitVerdict::kMayFit) {
+      line(fmt::format("Batch 1 may fit {}; the figures are for batch 1.", capacity));
+    } else {
+      line(fmt::format("Batch 1 does not fit {}; the figures are for batch 1.", limit));
+    }
   }
 
   void write_parts() {

@@ -91,6 +91,8 @@ def test_inference_has_a_cache_and_no_gradients(llama):
     out = answer(llama, "--inference", "--context", "8192", "--kv-dtype", "fp8", "--batch", "4")
     assert out["by_category"]["KV cache"] == 4 * 8192 * 64 * 1024
     assert "gradient" not in out["by_category"]
+    assumed = [assumption["what"] for assumption in out["assumptions"]]
+    assert "run by Transformers, without gradients" in assumed and not any("training" in what for what in assumed)
 
 
 def test_the_largest_batch_and_the_next_one(llama):
