@@ -114,7 +114,8 @@ TEST(EstimateReport, BatchOneMayFitWhereItsIntervalSaysSo) {
   a.capacity_bytes = 10 * kGiB;
   a.largest_batch = LargestBatch{0, 10 * kGiB, true};
   const std::string text = estimate_text(a);
-  EXPECT_NE(text.find("Batch 1 may fit 10.0 GiB; the figures are for batch 1.\n"), std::string::npos);
+  EXPECT_NE(text.find("Batch 1 may fit 10.0 GiB; the figures are for batch 1.\n"),
+            std::string::npos);
   EXPECT_NE(text.find("With 10.0 GiB for the process: may fit.\n"), std::string::npos);
   EXPECT_EQ(text.find("does not fit"), std::string::npos);
 }

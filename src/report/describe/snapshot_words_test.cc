@@ -22,13 +22,13 @@ OomExplanation refusal_that_no_setting_helps() {
 TEST(SnapshotWords, WhatARequestNeededIsRoundedUpAndNotMoreThanThatIsPromised) {
   OomExplanation oom = refusal_that_no_setting_helps();
   EXPECT_EQ(what_would_have_fitted(oom),
-            "No allocator setting helps (2 simulated, as by whatif --sweep). This request would have "
-            "fitted with 4.86 GiB more device memory; what follows is unknown.");
+            "No allocator setting helps (2 simulated, as by whatif --sweep). This request would "
+            "have fitted with 4.86 GiB more device memory; what follows is unknown.");
   EXPECT_EQ(why_refused(oom), "The device had 0 B left: 3.81 GiB too little.");
   oom.room.basis = RoomBasis::kLimit;
   EXPECT_EQ(what_would_have_fitted(oom),
-            "No allocator setting helps (2 simulated, as by whatif --sweep). This request would have "
-            "fitted with a limit higher by 4.86 GiB; what follows is unknown.");
+            "No allocator setting helps (2 simulated, as by whatif --sweep). This request would "
+            "have fitted with a limit higher by 4.86 GiB; what follows is unknown.");
 }
 
 TEST(SnapshotWords, WhatTheHeadlineHasIsNotSaidAgain) {
