@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "analysis/replay/uneven_devices.h"
 #include "base/size.h"
 #include "report/describe/evidence.h"
 #include "report/describe/sections.h"
@@ -21,6 +22,17 @@ Table trials_table(const std::vector<OomTrial>& trials) {
                            {.text = trial.settings, .is_code = true}}});
   }
   return table;
+}
+
+/// What the sizes show comes first; why they differ is not in the file.
+std::string uneven_text(const Subject& subject, const DeviceAnalysis& device,
+                        const UnevenLine& line) {
+  return fmt::format(
+      "At {} a block of {} is {:.1f} times as large as one of {} ({} and {} in the mean, at each "
+      "device's peak). Probably the batch is split unevenly.",
+      subject.line_text(line.node), memory_name(device, subject.tables), line.times(),
+      device_name(device_at(subject.tables, line.other_device)), format_bytes(line.mean_bytes),
+      format_bytes(line.other_mean_bytes));
 }
 
 constexpr size_t kMostPoolHolders = 10;
@@ -73,6 +85,8 @@ std::vector<Section> refusal_sections(const Subject& subject, const DeviceAnalys
          oom_details(oom, *device.snapshot, subject.tables, subject.options.working_folder,
                      refusals == 1))
       list.items.push_back({"", std::move(text)});
+    if (const auto uneven = uneven_line(subject.analysis, subject.tables, device))
+      list.items.push_back({"", uneven_text(subject, device, *uneven)});
     section.add(std::move(list));
     // If no setting would have fitted, a sentence has said so.
     if (best_trial(oom)) section.add(trials_table(oom.trials));
