@@ -76,7 +76,9 @@ std::optional<EvidencePlace> evidence_of(const Finding& finding, const Analysis&
                                      FindingKind::kSettingsConflict};
   if (std::ranges::find(kAtPeak, finding.kind) != std::end(kAtPeak))
     return event_of(*device, std::nullopt);
-  if (finding.kind == FindingKind::kSawtooth || finding.kind == FindingKind::kSpike) {
+  // Swings are all of the run: no one moment shows them better than another.
+  if (finding.kind == FindingKind::kSawtooth) return std::nullopt;
+  if (finding.kind == FindingKind::kSpike) {
     auto place = evidence_at_peak(*device);
     const auto highest = figure(finding, "highest_bytes");
     if (place && highest) place->when = When::kLevel, place->number = *highest;

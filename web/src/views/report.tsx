@@ -2,7 +2,7 @@
 import { computed } from "@preact/signals";
 import type { Cell, Document, Evidence, Item, Part, Row, Section, Sentence } from "../data/types.ts";
 import * as format from "../format.ts";
-import { device, file, store } from "../state/run.ts";
+import { file, store } from "../state/run.ts";
 import { go, part, view } from "../state/view.ts";
 import type { View } from "../state/view.ts";
 import { ChartView } from "./chart.tsx";
@@ -10,7 +10,6 @@ import { CopyButton, Joints } from "./parts.tsx";
 
 const LONG_TEXT = 4000;
 
-const device_at = (index?: number) => (index === undefined ? device.value : file.value?.devices[index]);
 /** Whether the answers are there: a page in a file keeps only some. */
 function is_kept(evidence: Evidence): boolean {
   const query = { file: part("file").value, device: evidence.device, filter: evidence.filter, by: "category", from: 0 };
@@ -22,7 +21,7 @@ export function evidence_patch(evidence: Evidence | undefined): Partial<View> | 
   // It is about nothing else: what was chosen before goes.
   const patch: Partial<View> = { from: 0, to: 0, range_from: -1, range_to: -1, moment: -1, what: "at", filter: evidence.filter ?? "", focus: "", block: -1 };
   if (evidence.view) patch.tab = evidence.view;
-  if (evidence.event !== undefined) patch.moment = evidence.event === device_at(evidence.device)?.peak?.event ? -1 : evidence.event;
+  if (evidence.event !== undefined) patch.moment = evidence.event;
   if (evidence.from !== undefined && evidence.to !== undefined)
     Object.assign(patch, { range_from: evidence.from, range_to: evidence.to, what: "left" });
   if (evidence.by) patch.by = evidence.by;
@@ -187,13 +186,13 @@ export const findings_of = (sections: Section[]): Item[] =>
   sections
     .filter((section) => /^findings/i.test(section.title))
     .flatMap((section) => section.parts.flatMap((part) => (part.kind === "list" ? part.items : [])));
-export const findings_count = computed(() => file.value?.findings ?? 0);
+export const findings_count = computed(() => findings_of(telling.value).length);
 /** The finding to begin with; none where none is worse than a note. They are sorted. */
 export const worst_finding = computed<Item | undefined>(() =>
   findings_of(telling.value).find((item) => item.tone === "bad" || item.tone === "warning"),
 );
 export function Findings() {
-  const more = findings_count.value - findings_of(telling.value).length;
+  const more = (file.value?.findings ?? 0) - findings_count.value;
   if (telling.value.length === 0) return <div class="empty">No findings and no suggestions.</div>;
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label="Findings">
