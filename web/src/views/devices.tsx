@@ -40,6 +40,7 @@ export function Devices() {
   const file_index = part("file").value;
   const largest = order.value.slice(0, MOST);
   useEffect(() => void load(file_index, largest), [file_index, largest.length]);
+  if (largest.length === 0 && machine.value.length === 0) return <div class="empty">No device memory was recorded.</div>;
   const most = Math.max(1, ...largest.map(({ device }) => device.peak?.bytes ?? 0));
   const shown = largest.map((one) => ({ ...one, is_small: has_own_scale(one.device.peak?.bytes ?? 0, most) }));
   return (

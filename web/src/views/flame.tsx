@@ -14,6 +14,7 @@ export function frame_colour(kind: string, label: number, dark: boolean): number
   const wobble = ((Math.imul(label + 7, 2654435761) >>> 16) % 9) * 0.012 - 0.05;
   if (kind === "user") return oklch((dark ? 0.58 : 0.78) + wobble, 0.105, 252);
   if (kind === "label") return oklch((dark ? 0.5 : 0.84) + wobble, 0.06, 305);
+  if (kind === "none") return oklch(dark ? 0.44 : 0.8, 0.004, 250);
   if (kind === "native") return oklch((dark ? 0.4 : 0.87) + wobble, 0.012, 250);
   if (kind === "library") return oklch((dark ? 0.46 : 0.86) + wobble, 0.045, 195);
   return oklch((dark ? 0.52 : 0.82) + wobble, 0.075, (label * 47) % 360);

@@ -1,11 +1,11 @@
 // Holders of the memory: live at the moment, or allocated, not freed or freed within the range.
 import { computed, signal } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
-import { colour_of, css, faded, ink_on } from "../draw/index.ts";
+import { colour_of, css, faded, ink_on, is_dark } from "../draw/index.ts";
 import * as format from "../format.ts";
 import { ask, device, filter, is_one_moment, is_peak, moment, range, subject } from "../state/run.ts";
 import { go, part } from "../state/view.ts";
-import { Flame, stack_text } from "./flame.tsx";
+import { Flame, frame_colour, stack_text } from "./flame.tsx";
 import { Choice, CopyButton, FrameName, KINDS, Missing } from "./parts.tsx";
 import { by_label, callees, callers, matcher, nested_treemap, path_to, stations, tree_of, without } from "./tree.ts";
 import type { Line, Tree } from "./tree.ts";
@@ -123,20 +123,25 @@ function Sandwich() {
   );
 }
 
+/** By stack a box has the colour of its frame's kind. */
+const has_kinds = (shown: Tree) => hold.value === "stack" && shown.kinds.length > 0;
 function Chosen({ shown }: { shown: Tree }) {
   const node = chosen.value;
   if (node <= 0 || node >= shown.bytes.length) {
-    const kinds = hold.value === "stack" && shown.kinds.length > 0;
+    const shape = part("shape").value;
+    // A table has no colours, and other holders have a colour each.
+    const has_key = has_kinds(shown) && (shape !== "table" || focus_label.value >= 0);
+    const has_none = shown.kinds.includes("none");
     return (
       <div>
         <h2>{format.bytes(shown.bytes[0])} in {format.plural(shown.blocks[0], "block")}</h2>
         <p class="dim">Click a box to see its figures.</p>
-        {kinds ? (
+        {has_key ? (
           <dl class="facts">
-            <dt>Bold, blue</dt><dd>your code</dd>
+            <dt>{shape === "treemap" ? "Blue" : "Bold, blue"}</dt><dd>your code</dd>
             <dt>Violet</dt><dd>modules, operations, modes and phases</dd>
-            <dt>Green</dt><dd>libraries</dd>
-            <dt>Grey</dt><dd>native code</dd>
+            {has_none ? null : <><dt>Green</dt><dd>libraries</dd></>}
+            <dt>Grey</dt><dd>{has_none ? KINDS.none : KINDS.native}</dd>
           </dl>
         ) : null}
       </div>
@@ -255,7 +260,8 @@ function Treemap({ shown }: { shown: Tree }) {
           const [bold, rest] = file ? [`${file}${line}`, ` ${of}`] : [format.frame(name_of(node)).name, ""];
           const ending = `${rest}${is_own ? ", itself" : ""}`;
           const text = `${bold}${ending}: ${format.exact(bytes)}`;
-          const own = colour_of(hold.value, name_of(tile.group));
+          const label = shown.label[node];
+          const own = has_kinds(shown) ? frame_colour(shown.kinds[label] ?? "other", label, is_dark.value) : colour_of(hold.value, name_of(tile.group));
           const fill = is_open ? faded(own) : own;
           const is_chosen = chosen.value === node && !is_own;
           const has_name = tile.w > 56 && tile.h > 18;

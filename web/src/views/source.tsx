@@ -1,4 +1,5 @@
 // A source line in its file, with the live bytes of every line beside it.
+import { computed } from "@preact/signals";
 import * as format from "../format.ts";
 import { ask, device, moment, subject } from "../state/run.ts";
 import { go, part } from "../state/view.ts";
@@ -16,23 +17,41 @@ const asked = ask("source", () => {
 
 const to_middle = (row: HTMLTableRowElement | null): void => row?.scrollIntoView({ block: "center" });
 
-// What to begin with: no line is chosen.
-const holders_asked = ask("holders", () => (device.value && tab.value === "source" && !split() ? { ...subject(), event: moment.value, by: "stack" } : null), { slot: "holders of the source" });
+const holders_asked = ask("holders", () => (device.value && tab.value === "source" ? { ...subject(), event: moment.value, by: "stack" } : null), { slot: "holders of the source" });
+const tree = computed(() => {
+  const { answer } = holders_asked.value;
+  return answer && !answer.unknown ? tree_of(answer) : null;
+});
+/** Per "file:line" what was allocated with it as the innermost line of the user's code. */
+const self_bytes = computed(() => {
+  const shown = tree.value;
+  const out = new Map<string, number>();
+  for (const line of shown ? own_lines(shown, Infinity) : []) {
+    const place = `${shown!.files[line.label]}:${shown!.lines[line.label]}`;
+    out.set(place, (out.get(place) ?? 0) + line.self_bytes);
+  }
+  return out;
+});
+/** What both tables have before a line. */
+const HEADS = <><th class="right" title="Allocated with this as the innermost line of your code">Self</th><th class="right" title="Allocated by this line or by what it calls">With callees</th></>;
+function Bytes({ value }: { value: number | undefined }) {
+  return <td class="right" title={value ? format.exact(value) : undefined}>{value ? format.bytes(value) : ""}</td>;
+}
 
 function Lines() {
-  const answer = holders_asked.value.answer;
-  const tree = answer && !answer.unknown ? tree_of(answer) : null;
-  const lines = tree ? own_lines(tree, 12) : [];
-  if (!tree || lines.length === 0) return <Missing asked={holders_asked.value} what="No line of your code is known at this moment." />;
+  // What to begin with: no line is chosen.
+  const shown = tree.value;
+  const lines = shown ? own_lines(shown, 12) : [];
+  if (!shown || lines.length === 0) return <Missing asked={holders_asked.value} what="No line of your code is known at this moment." />;
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label="Lines of your code">
       <table class="data">
-        <thead><tr><th class="right">Live</th><th>Line of your code: choose one to see its source</th></tr></thead>
+        <thead><tr>{HEADS}<th>Line of your code: choose one to see its source</th></tr></thead>
         <tbody>
           {lines.map((line) => (
             <tr key={line.label}>
-              <td class="right" title={format.exact(line.self_bytes)}>{format.bytes(line.self_bytes)}</td>
-              <td class="wide"><button class="link code" onClick={() => go({ source: `${tree.files[line.label]}:${tree.lines[line.label] ?? 1}` })}>{format.frame_line(tree.labels[line.label] ?? "")}</button></td>
+              <Bytes value={line.self_bytes} /><Bytes value={line.bytes} />
+              <td class="wide"><button class="link code" onClick={() => go({ source: `${shown.files[line.label]}:${shown.lines[line.label] ?? 1}` })}>{format.frame_line(shown.labels[line.label] ?? "")}</button></td>
             </tr>
           ))}
         </tbody>
@@ -59,11 +78,11 @@ export function Source() {
       {!answer || answer.unknown ? <Missing asked={asked.value} what="No source available." /> : (
         <div class="scroll" tabIndex={0} role="region" aria-label="Source">
           <table class="data code">
-            <thead><tr><th class="right">Live</th><th class="right">Line</th><th>Source</th></tr></thead>
+            <thead><tr>{HEADS}<th class="right">Line</th><th>Source</th></tr></thead>
             <tbody>
               {lines.map((text, i) => (
                 <tr key={i} ref={from + i === Number(parts[2]) ? to_middle : undefined} class={from + i === Number(parts[2]) ? "chosen" : ""}>
-                  <td class="right">{bytes[from + i] ? format.bytes(bytes[from + i]) : ""}</td>
+                  <Bytes value={self_bytes.value.get(`${parts[1]}:${from + i}`)} /><Bytes value={bytes[from + i]} />
                   <td class="right dim">{from + i}</td>
                   <td style={{ whiteSpace: "pre" }}>{format.plain(text.replaceAll("\t", "    "), 400)}</td>
                 </tr>

@@ -1,7 +1,7 @@
 // The allocator's address space: segments with blocks and holes, at one moment or over time.
 import { computed, signal } from "@preact/signals";
 import { NONE } from "../data/columns.ts";
-import { colour_of_id, colours, css, fit_text, ink_on, is_dark, oklch, SurfaceBox } from "../draw/index.ts";
+import { colour_of, colour_of_id, colours, css, fit_text, ink_on, is_dark, oklch, SurfaceBox } from "../draw/index.ts";
 import type { Surface } from "../draw/index.ts";
 import { RectList } from "../draw/rects.ts";
 import * as format from "../format.ts";
@@ -39,6 +39,12 @@ interface Block {
   stack: number;
   category: number;
 }
+/** As in the chart by category; otherwise each stack has a colour: the answer has no keys of other groups. */
+const is_by_category = computed(() => part("by").value === "category");
+const colour_of_block = (block: Block, dark: boolean) => {
+  const category = is_by_category.value ? file.value?.categories?.find((one) => one.id === block.category)?.label : undefined;
+  return category === undefined ? colour_of_id(block.stack, dark) : colour_of("category", category, dark);
+};
 const join = (high: number, low: number) => BigInt(high) * 4294967296n + BigInt(low);
 
 /** Segments with their blocks, and the blocks that are outside every known segment. */
@@ -133,7 +139,7 @@ function draw_moment(surface: Surface): void {
     for (const block of segment.blocks) {
       if (block.state === 1) continue;
       const x = NAME + (Number(block.address - segment.address) / segment.bytes) * w;
-      const own = block.state === 2 ? oklch(dark ? 0.7 : 0.6, 0.12, 300) : colour_of_id(block.stack, dark);
+      const own = block.state === 2 ? oklch(dark ? 0.7 : 0.6, 0.12, 300) : colour_of_block(block, dark);
       const bw = (block.bytes / segment.bytes) * w;
       box(x, x + Math.max(0.5, bw - (bw > 3 ? 1 : 0)), 0, own);
       if (block.state === 2) {
@@ -359,7 +365,7 @@ export function Space() {
               <button aria-pressed={order.value === "address"} onClick={() => (order.value = "address")}>By address</button>
               <button aria-pressed={order.value === "free"} onClick={() => (order.value = "free")}>By free bytes</button>
             </span>
-            <span class="dim"><span class="swatch" style={{ background: css(oklch(is_dark.value ? 0.27 : 0.945, 0.008, 250)), border: "1px solid var(--line-strong)", verticalAlign: "-1px" }} /> {has_segments.value ? "free" : "no block"}</span>
+            <span class="dim"><span class="swatch" style={{ background: css(oklch(is_dark.value ? 0.27 : 0.945, 0.008, 250)), border: "1px solid var(--line-strong)", verticalAlign: "-1px" }} /> {has_segments.value ? "free" : "no block"}; a block is coloured by its {is_by_category.value ? "category, as in the chart" : "stack"}</span>
             {space.value.outside.blocks ? <span class="warning">{format.plural(space.value.outside.blocks, "block")} of {format.bytes(space.value.outside.bytes)} {space.value.outside.blocks === 1 ? "is" : "are"} outside every known segment.</span> : null}
             {has_segments.value ? null : <span class="warning">Segments are unknown: {format.plain(at_moment.value.answer?.head.unknown_segments)}.</span>}
           </>

@@ -72,7 +72,7 @@ class Merged {
 
 /** Drops the frames whose label is not kept: their bytes go to the frame above them, or to `nobody`. */
 export function without(tree: Tree, keeps: (label: number) => boolean, nobody: string): Tree {
-  const out = new Merged({ ...tree, labels: [...tree.labels, nobody] });
+  const out = new Merged({ ...tree, labels: [...tree.labels, nobody], kinds: [...tree.kinds, "none"] });
   const place = new Int32Array(tree.bytes.length);
   const unnamed = tree.labels.length;
   // A node's own blocks are those that its children do not have.

@@ -27,6 +27,8 @@ export function WhatIf() {
   const size = useSignal(capacity.value);
   const answer = asked.value.answer;
   const head: Record<string, any> = answer?.head ?? {};
+  // The reason stands below: nothing that is typed here would change it.
+  const disabled = !!answer?.unknown || !device.value;
   const events = Math.max(1, moments.value - 1);
   const at = Array.from(answer?.u32("event") ?? [], (event) => event / events);
   const words = answer && !answer.unknown ? whatif_words(head as WhatIfHead, !!asked.value.query.settings) : null;
@@ -45,16 +47,16 @@ export function WhatIf() {
       <form class="strip" onSubmit={submit}>
         <label class="field grow">
           <span>Settings</span>
-          <input type="text" class="grow code" value={typed.value} placeholder="as recorded" onInput={(event) => (typed.value = event.currentTarget.value)} />
+          <input type="text" class="grow code" disabled={disabled} value={typed.value} placeholder="as recorded" onInput={(event) => (typed.value = event.currentTarget.value)} />
         </label>
         <label class="field">
           <span>Capacity</span>
-          <input type="text" style={{ width: "90px" }} value={size.value} placeholder="recorded" onInput={(event) => (size.value = event.currentTarget.value)} />
+          <input type="text" style={{ width: "90px" }} disabled={disabled} value={size.value} placeholder="recorded" onInput={(event) => (size.value = event.currentTarget.value)} />
         </label>
-        <button type="submit">Replay</button>
+        <button type="submit" disabled={disabled}>Replay</button>
         <span class="field">
           {PRESETS.map(([name, value]) => (
-            <button type="button" key={name} class="plain" aria-pressed={settings.value === value} onClick={() => ((typed.value = value), go({ settings: value }))}>{name}</button>
+            <button type="button" key={name} class="plain" disabled={disabled} aria-pressed={settings.value === value} onClick={() => ((typed.value = value), go({ settings: value }))}>{name}</button>
           ))}
         </span>
       </form>
