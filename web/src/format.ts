@@ -105,6 +105,11 @@ export function key_name(text: string): { file: string; line: string; name: stri
   const beside = others.map(told).join(" ");
   return at ? { file: at[1], line: at[2], name, beside } : { file: "", line: "", name, beside };
 }
+/** Of several frames beside a key the last one is where the stacks differ: it, and those before it. */
+export function besides(beside: string): [shared: string, last: string] {
+  const all = beside.split(/ (?=[←→] )/);
+  return [all.slice(0, -1).join(" "), all.at(-1)!];
+}
 /** The same in one line, for a picture. */
 export function key_line(text: string): string {
   const { file, line, name, beside } = key_name(text);

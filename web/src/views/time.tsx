@@ -98,7 +98,7 @@ function Legend() {
         <caption>{data.is_blocks.value ? "By block" : `By ${BY[kind] ?? kind}`}</caption>
         <tbody>
           {legend_rows.value.map(({ label, bytes, colour }, i) => (
-            <tr key={`${label} ${i}`} class={data.isolated.value && data.isolated.value !== label ? "off" : ""}>
+            <tr key={`${label} ${i}`} class={data.isolated.value && data.isolated.value !== label ? "off" : bytes === 0 ? "zero" : ""}>
               <td>
                 <button
                   aria-pressed={data.isolated.value === label}
@@ -133,7 +133,7 @@ function Legend() {
     </div>
   );
 }
-/** Where there is too little room the function's name gives way, then the file's. */
+/** Where there is too little room the function's name gives way and what all stacks of the line share, then the file's. */
 function KeyName({ text }: { text: string }) {
   const { file, line, name, beside } = format.key_name(text);
   if (!file && !beside) {
@@ -141,11 +141,13 @@ function KeyName({ text }: { text: string }) {
     const at = Math.max(0, name.lastIndexOf("/", name.lastIndexOf("/") - 1));
     return <span class="key">{at ? <span class="cut head">{name.slice(0, at)}</span> : null}<span class="cut">{name.slice(at)}</span></span>;
   }
+  const [shared, last] = format.besides(beside);
   return (
     <span class="key">
       <span class="cut">{file || name}</span>
       <span>{line}</span>
-      {beside ? <span class="cut beside">{beside}</span> : null}
+      {shared ? <span class="cut beside head">{shared}</span> : null}
+      {last ? <span class="cut beside">{last}</span> : null}
       {file ? <span class="cut name">{name}</span> : null}
     </span>
   );

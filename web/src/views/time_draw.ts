@@ -288,7 +288,8 @@ function draw_marks(c: CanvasRenderingContext2D, x_of: (e: number) => number, pl
   };
   // One that began further left keeps its label while some of it is to the right.
   const after = (x: number) => (w: number) => (x + 4 + w < plot.x ? -1 : Math.max(plot.x + 3, x + 4));
-  // What ends at a line is named before it: after it the next has begun.
+  // A step's mark is its end: its label stands in the middle of the step, as far as that is seen.
+  const between = (from: number, to: number) => (w: number) => Math.max(plot.x + 3, (Math.max(plot.x, from) + to - w) / 2);
   const before = (x: number) => (w: number) => x - 4 - w;
   const shown = data.marks.value;
   // Out of memory first: its label matters most. Very many would hide the chart: then only the chosen one is drawn at full height.
@@ -303,6 +304,7 @@ function draw_marks(c: CanvasRenderingContext2D, x_of: (e: number) => number, pl
   }
   c.lineWidth = 1;
   const steps = shown.filter((mark) => mark.kind === data.STEP && x_of(mark.event) >= plot.x && x_of(mark.event) <= plot.x + plot.w);
+  let step_begin = x_of(0);
   const are_many = steps.length * LEAST_BETWEEN_STEPS > plot.w;
   for (const mark of shown) {
     const x = Math.round(x_of(mark.event)) + 0.5;
@@ -314,9 +316,11 @@ function draw_marks(c: CanvasRenderingContext2D, x_of: (e: number) => number, pl
       c.globalAlpha = 1;
       flag("Unknown before this point", tone.dim, after(plot.x));
     } else if (mark.kind === data.STEP || mark.kind === data.PHASE || mark.kind === data.ANNOTATION) {
+      const begin = step_begin;
+      if (mark.kind === data.STEP) step_begin = x;
       if (x < plot.x - 200 || x > plot.x + plot.w) continue;
       const label = mark.label.length > 40 ? `${format.plain(mark.label.slice(0, 40))}…` : format.plain(mark.label);
-      const is_named = flag(label, tone.mark, mark.kind === data.STEP ? before(x) : after(x));
+      const is_named = flag(label, tone.mark, mark.kind === data.STEP ? between(begin, x) : after(x));
       const is_tall = is_named || mark.kind !== data.STEP || !are_many;
       c.strokeStyle = tone.mark;
       c.setLineDash(mark.kind === data.STEP ? [] : [3, 3]);
