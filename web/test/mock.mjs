@@ -253,7 +253,7 @@ export const PICTURE = {
     }],
     driver: rank ? null : { devices: [{ device: "cuda:0", accelerator: "nvidia:0", now: { device_used_bytes: 71 * 2 ** 30, reserved_bytes: null, other_processes_bytes: null, of_no_process_bytes: null, process_used_bytes: 70 * 2 ** 30, contexts_bytes: 500 * 2 ** 20, modules_bytes: 7, libraries: [{ name: "NCCL", bytes: 2 ** 30 }], rounding_bytes: 0, framework: { bytes: 68 * 2 ** 30, allocated_bytes: 60 * 2 ** 30, cached_bytes: 8 * 2 ** 30, unservable_bytes: null, beside_bytes: null }, others_and_unexplained_bytes: null, unexplained_bytes: 2 ** 20, unknown: { other_processes: "the driver names no process" } } }] },
   })),
-  alerts: [{ time_ns: 1.7e18, level: "critical", subject: "nvidia:0", text: "96 % of the memory is in use" }],
+  alerts: [{ time_ns: 1.7e18, level: "critical", subject: "nvidia:0", text: "96 % of the memory is in use" }, { time_ns: 1.7e18, level: "warning", subject: "pid 101 cuda:0", text: "grows by 180 MiB a minute" }],
 };
 function answer_to(run, name, path, q, { state, sent }) {
   const json = (value) => ["application/json", Buffer.from(JSON.stringify(value))];

@@ -114,11 +114,12 @@ function Device({ recording, device }: { recording: LiveRecording; device: LiveD
         <span>peak {format.bytes(device.peak_bytes)}</span>
         <span>{format.plural(device.live_blocks, "block")}</span>
         <span>change {rate(device.bytes_per_second)}</span>
-        {leak !== null ? <span class="bad">grows, {rate(leak)}</span> : <span class="dim">{format.plain(no_leak ?? "growth unknown")}</span>}
+        {leak !== null ? <span class="bad">grows by {format.bytes(60 * leak)} a minute</span> : <span class="dim">{format.plain(no_leak ?? "growth unknown")}</span>}
         {device.refused_count ? <span class="bad">{format.plural(device.refused_count, "request")} refused</span> : null}
       </div>
       <Curves
-        label={`Memory of ${device.device}, process ${recording.pid}`} height="150px" end_text={format.time(span)}
+        label={`Memory of ${device.device}, process ${recording.pid}`} height="150px"
+        end_text={kept.length < 2 ? "first sample" : `${format.time(span)}${kept.length < KEPT ? " since this page was opened" : ""}`}
         curves={reserved.every(Number.isNaN) ? curves : [...curves, { name: "reserved", x, y: reserved, dash: [6, 4] }]}
       />
       {device.categories?.length ? <p class="n">{device.categories.map((one) => `${one.category} ${format.bytes(one.bytes)}`).join(", ")}</p> : null}
@@ -126,6 +127,13 @@ function Device({ recording, device }: { recording: LiveRecording; device: LiveD
       {device.holders.length ? <Holders holders={device.holders} whole={device.allocated_bytes} /> : null}
     </>
   );
+}
+
+/** "pid 4941 cpu" and "rank 1 cuda:0" are of a program: its name, where only one can be meant. */
+export function with_program(subject: string, recordings: LiveRecording[]): string {
+  const [, kind, number] = /^(pid|rank) (\d+)\b/.exec(subject) ?? [];
+  const of = kind ? recordings.filter((one) => one[kind as "pid" | "rank"] === Number(number)) : [];
+  return of.length === 1 ? `${of[0].program}, ${subject}` : subject;
 }
 
 /** The terms of the device's memory, as `analyze` names them; an unknown one has its reason. */
@@ -227,7 +235,7 @@ export function Live() {
               <ul>
                 {alerts.map((one, i) => (
                   <li key={i} class={`item ${one.level === "critical" ? "bad" : "warning"}`}>
-                    <span class="label">{one.level}</span>{new Date(one.time_ns / 1e6).toLocaleTimeString()} {format.plain(one.subject)}: {format.plain(one.text)}
+                    <span class="label">{one.level}</span>{new Date(one.time_ns / 1e6).toLocaleTimeString()} {format.plain(with_program(one.subject, recordings))}: {format.plain(one.text)}
                   </li>
                 ))}
               </ul>

@@ -86,13 +86,14 @@ for (const kind of KINDS)
       await page.goto(mock.address.replace("/?", "/live?"));
       await page.waitForSelector("#recordings article:nth-of-type(2)");
       const [first, second] = await page.locator("#recordings article").allInnerTexts();
-      assert.match(first, /pid 102, rank 1[^]*61\.0 GiB allocated[^]*grows, \+3\.00 MiB\/s/);
+      assert.match(first, /pid 102, rank 1[^]*61\.0 GiB allocated[^]*grows by 180 MiB a minute/);
       assert.match(first, /layers\.7\.attention\s+activation\s+40\.0 GiB/);
       assert.match(second, /pid 101, rank 0[^]*60\.0 GiB allocated[^]*live memory does not grow/);
       assert.ok(first.startsWith(HOSTILE[0]) && second.includes("because the driver names no process") === false);
       await page.locator("#recordings details summary").click();
       assert.match(await page.locator("#recordings details").innerText(), /other processes \(the driver names no process\)\s+unknown/);
       assert.match(await page.locator("#memory").innerText(), /71\.0 GiB of 80\.0 GiB[^]*unknown: the driver does not answer/);
+      assert.match(await page.locator("#alerts").innerText(), /train\.py, pid 101 cuda:0: grows by 180 MiB a minute/);
       assert.equal(await page.locator("img").count(), 0);
       assert.deepEqual(problems, []);
       await context.close();
@@ -350,6 +351,28 @@ for (const kind of KINDS)
       const page = await open("tab=findings"); // The mock's report lists two of three.
       assert.match(await page.getByRole("tab", { name: /^Findings/ }).innerText(), /Findings\s*2/);
       assert.match(await page.locator(".report").innerText(), /^1 finding of growth is told with the lines of the same memory\./);
+      await page.context().close();
+    });
+
+    test("the holders' key is there where the colours are those of kinds", async () => {
+      const page = await open("shape=table&moment=77");
+      const key = () => page.locator(".side dl").allInnerTexts();
+      assert.deepEqual(await key(), []);
+      for (const [shape, first] of [["Treemap", "Blue"], ["Icicle", "Bold, blue"]]) {
+        await page.getByRole("button", { name: shape, exact: true }).click();
+        assert.match((await key())[0], new RegExp(`^${first}\\s+your code[^]*Grey\\s+no line of your code$`));
+      }
+      await page.getByRole("button", { name: "Category", exact: true }).click();
+      await page.waitForFunction(() => !document.querySelector(".side dl"));
+      await page.context().close();
+    });
+
+    test("the address space says what its colours are", async () => {
+      const page = await open("tab=space&moment=77");
+      const said = () => page.locator("#view .strip").innerText();
+      assert.match(await said(), /a block is coloured by its category, as in the chart/);
+      await page.getByLabel("Group by").selectOption("module");
+      await page.waitForFunction(() => /a block is coloured by its stack/.test(document.querySelector("#view .strip").innerText));
       await page.context().close();
     });
 
