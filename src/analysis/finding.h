@@ -14,6 +14,9 @@ namespace gpumemprof {
 enum class Severity : uint8_t { kInfo, kWarning, kCritical };
 const char* severity_name(Severity severity);  ///< "info", "warning", "critical"
 
+/// What `steps_from` of a leak's facts is, where its rounds come after the last step.
+inline constexpr const char* kRoundsAfterSteps = "rounds of a line after the last step";
+
 /// One of several lines that a finding is about.
 struct FindingLine {
   uint32_t stack = 0;  ///< StackTable id of the line

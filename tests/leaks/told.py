@@ -81,6 +81,13 @@ SILENT = {
         "for n in range(18, 2100, 18):\n    x = torch.randn(22, n)\n    print((x @ x.T).sum().item())\n",
     "sizes one after the other, and their sums":
         "for n in range(1, 200):\n    x = torch.randn(100 * n, 64)\n    y = x.sum(0)\n",
+    "predictions of an evaluation after the training":
+        MODEL + TRAIN % 60 + "kept = []\nwith torch.no_grad():\n    for _ in range(200):\n        kept.append(m(torch.randn(8, 64)))\n",
+    "predictions of three evaluations, each given back":
+        MODEL + "o = torch.optim.Adam(m.parameters())\nfor epoch in range(3):\n    for _ in range(60):\n"
+        "        l = m(torch.randn(8, 64)).mean()\n        o.zero_grad()\n        l.backward()\n        o.step()\n"
+        "    kept = []\n    for _ in range(100):\n        kept.append(m(torch.randn(8, 64)))\n"
+        "    print(torch.cat(kept).mean().item())\n    del kept\n",
 }  # fmt: skip
 # Bytes a step by the sizes of the tensors that are kept.
 WEIGHTS_BYTES = 4 * (64 * 256 + 256 + 256 * 8 + 8)
@@ -110,6 +117,9 @@ LEAKS = {
         MODEL + "o = torch.optim.SGD(m.parameters(), lr=0.1)\nkept = []\nfor epoch in range(3):\n    for _ in range(10):\n"
         "        l = m(torch.randn(8, 64)).mean()\n        o.zero_grad()\n        l.backward()\n        o.step()\n"
         "    for _ in range(10):\n        x = torch.randn(8, 64)\n        kept.append(m(x).pow(2).mean())\n", GRAPH_BYTES),
+    "graphs of an evaluation after the training": (
+        MODEL + TRAIN % 60 + "kept = []\nfor _ in range(200):\n    x = torch.randn(8, 64)\n    kept.append(m(x).pow(2).mean())\n",
+        GRAPH_BYTES),
 }  # fmt: skip
 
 

@@ -145,6 +145,10 @@ Severity severity_of(const Leak& leak, const Analysis& analysis) {
 Kind kind_of(const LeakGroup& group) {
   const LeakName& bug = *group.name;
   if (bug.kind != FindingKind::kLeak) return {bug.kind, "step", bug.title, bug.fix};
+  if (group.whole.is_after_steps && may_be_result(bug, group.evidence)) {
+    return {FindingKind::kGrowthInLoop, "round of a loop",
+            "it is made after the last step and may be a result that is needed", bug.fix};
+  }
   // A block that is copied into a larger one in every round is no data that is loaded, unless it is
   // used when the loop is over.
   const bool may_be_data = !group.evidence.grows_one_block || group.whole.is_used_after;
@@ -206,6 +210,8 @@ Finding leak_finding(const LeakGroup& group, const Tables& tables, const Analysi
   if (kind.kind == FindingKind::kFillsToLimit) add_entries(group.evidence, &finding);
   finding.facts.emplace_back("steps_from", leak.period_from == Period::From::kMarks
                                                ? "steps of optimizers, or marked ones"
+                                           : leak.is_after_steps
+                                               ? kRoundsAfterSteps
                                                : "rounds of a line, as no steps are marked");
   if (group.lines.size() == 1) return finding;
   for (const Leak* line : group.lines) {

@@ -13,10 +13,10 @@ std::string_view holder_of(const LeakEvidence& evidence) {
 }
 
 /// Lines that have the same are one bug.
-using Bug = std::tuple<uint32_t, uint16_t, std::string_view, std::string_view>;
+using Bug = std::tuple<uint32_t, uint16_t, bool, std::string_view, std::string_view>;
 
 Bug bug_of(const Leak& leak, const LeakEvidence& evidence, const LeakName& name) {
-  return {leak.process, leak.device, name.name, holder_of(evidence)};
+  return {leak.process, leak.device, leak.is_after_steps, name.name, holder_of(evidence)};
 }
 
 bool is_unknown(const LeakEvidence& evidence, const LeakName& name) {

@@ -39,23 +39,6 @@ struct Points {
   }
 };
 
-std::vector<double> floors_by_window(Sites sites, const Period& period) {
-  std::vector<double> out(period.done.size());
-  for (const SiteHistory* site : sites) {
-    size_t next = 0;
-    uint64_t held = 0;
-    for (uint32_t window = 0; window < out.size(); ++window) {
-      uint64_t floor = held;
-      if (next < site->cells.size() && site->cells[next].window == window) {
-        floor = site->cells[next].floor_bytes;
-        held = site->cells[next++].last_bytes;
-      }
-      out[window] += static_cast<double>(floor);
-    }
-  }
-  return out;
-}
-
 /// One point for each `width` steps. What comes after the last of them, a validation at the end of
 /// the last epoch, is as one step more.
 Points points_of(const std::vector<double>& floors, const Period& period, uint64_t width) {
@@ -255,6 +238,23 @@ std::optional<LeakGrowth> judged(const std::vector<double>& floors, const Period
 }
 
 }  // namespace
+
+std::vector<double> floors_by_window(Sites sites, const Period& period) {
+  std::vector<double> out(period.done.size());
+  for (const SiteHistory* site : sites) {
+    size_t next = 0;
+    uint64_t held = 0;
+    for (uint32_t window = 0; window < out.size(); ++window) {
+      uint64_t floor = held;
+      if (next < site->cells.size() && site->cells[next].window == window) {
+        floor = site->cells[next].floor_bytes;
+        held = site->cells[next++].last_bytes;
+      }
+      out[window] += static_cast<double>(floor);
+    }
+  }
+  return out;
+}
 
 std::optional<LeakGrowth> growth_of(Sites sites, const Period& period) {
   if (period.from == Period::From::kNothing || period.steps() == 0) return std::nullopt;

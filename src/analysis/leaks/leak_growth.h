@@ -28,6 +28,9 @@ struct LeakGrowth {
 
 using Sites = std::span<const SiteHistory* const>;
 
+/// The least that all of these held together, by window.
+std::vector<double> floors_by_window(Sites sites, const Period& period);
+
 /// Of what all of these hold together. Nothing where it does not grow to the very end: it stays,
 /// fills and stops, comes and goes, or there are too few steps to tell.
 std::optional<LeakGrowth> growth_of(Sites sites, const Period& period);

@@ -218,6 +218,68 @@ TEST_F(LeakHistory, FewStepsWithoutALoopAreTooFew) {
   EXPECT_EQ(period.why_none, "the program has 7 steps, fewer than 8");
 }
 
+/// Steps that keep nothing, then rounds that keep `keeps` bytes each.
+class LeakAfterSteps : public LeakHistory {
+ protected:
+  void train(int steps) {
+    for (int i = 0; i < steps; ++i) {
+      const uint64_t address = 1000 + time_ + 2;
+      step(48);
+      append(&events_, {.time_ns = ++time_, .action = Action::kFreeCompleted, .address = address});
+      kept_.clear();
+      events_.marks.push_back({.before_event = static_cast<uint32_t>(events_.size())});
+    }
+  }
+  void evaluate(int rounds, uint64_t keeps) {
+    for (int i = 0; i < rounds; ++i) {
+      append(&events_, {.time_ns = ++time_, .address = 1, .size_bytes = 5000, .stack = output_});
+      append(&events_, {.time_ns = ++time_, .address = 10'000'000 + time_, .size_bytes = keeps,
+                        .stack = kept_output_});
+      kept_.push_back(10'000'000 + time_);
+      append(&events_, {.time_ns = ++time_, .action = Action::kFreeCompleted, .address = 1});
+    }
+  }
+  void drop_kept() {
+    take_down();
+    kept_.clear();
+  }
+  uint32_t line(uint32_t number) {
+    return tables_.stacks.push(
+        0, tables_.stacks.intern_frame({tables_.strings.intern("/srv/me/train.py"),
+                                        tables_.strings.intern("evaluate"), number}));
+  }
+
+  uint32_t output_ = line(20), kept_output_ = line(21);
+};
+
+TEST_F(LeakAfterSteps, RoundsAfterTheLastStepAreJudgedByThemselves) {
+  train(60);
+  evaluate(40, 64);
+  take_down();
+  const std::vector<Leak> leaks = find_leaks(histories(), tables_);
+  ASSERT_EQ(leaks.size(), 1);
+  EXPECT_EQ(leaks[0].node, kept_output_);
+  EXPECT_EQ(leaks[0].bytes_a_step, 64);
+  EXPECT_EQ(leaks[0].live_bytes, 40 * 64);
+  EXPECT_EQ(leaks[0].period_from, Period::From::kRounds);
+  EXPECT_TRUE(leaks[0].is_after_steps);
+}
+
+TEST_F(LeakAfterSteps, AFewRoundsAfterTheLastStepAreNoLoopOfTheirOwn) {
+  train(60);
+  evaluate(20, 64);
+  EXPECT_TRUE(find_leaks(histories(), tables_).empty());
+}
+
+TEST_F(LeakAfterSteps, WhatTheLineGaveBackAfterAnEarlierEvaluationItGivesBackAgain) {
+  for (int epoch = 0; epoch < 3; ++epoch) {
+    train(60);
+    evaluate(40, 64);
+    if (epoch < 2) drop_kept();
+  }
+  EXPECT_TRUE(find_leaks(histories(), tables_).empty());
+}
+
 TEST_F(LeakHistory, ABlockThatALargerOneReplacesGrowsWhereTheCopyIsTheLastThingThatHappens) {
   for (uint64_t i = 1; i <= 300; ++i) {
     append(&events_, {.time_ns = ++time_, .address = 1, .size_bytes = 256, .stack = churn_});

@@ -173,6 +173,15 @@ constexpr LeakName kNoKnownBug = {
 
 bool is_kv_cache(const LeakName& name) { return std::string_view(name.name) == kKv.name; }
 
+bool may_be_result(const LeakName& name, const LeakEvidence& evidence) {
+  const std::string_view known = name.name;
+  // Two tensors in a tuple are keys and values, or an output and its target.
+  const bool are_pairs = is_kv_cache(name) && evidence.holder && !evidence.in_cache &&
+                         !evidence.grows_one_block;
+  if (known != kActivations.name && known != kGrowth && !are_pairs) return false;
+  return evidence.holder ? !has_graph(evidence) : !evidence.in_module || evidence.without_graph;
+}
+
 const LeakName& name_leak(const LeakEvidence& evidence) {
   for (const Rule& rule : kRules) {
     if (rule.holds(evidence)) return rule.name;

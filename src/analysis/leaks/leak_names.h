@@ -19,6 +19,10 @@ struct LeakName {
 /// Whether the name says that what is kept is a KV cache.
 bool is_kv_cache(const LeakName& name);
 
+/// Whether what is kept after the last step may be wanted: it has no graph, and nothing keeps it that
+/// is a bug by itself.
+bool may_be_result(const LeakName& name, const LeakEvidence& evidence);
+
 /// The first rule whose evidence is there; kGrowth where none is.
 const LeakName& name_leak(const LeakEvidence& evidence);
 

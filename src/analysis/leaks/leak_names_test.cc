@@ -27,6 +27,23 @@ TEST(LeakNames, GraphsThatTensorFlowTracesAnewAreTheCauseWhoeverHoldsThem) {
   EXPECT_EQ(name({.in_tracing = true}), "function_retraced");
 }
 
+TEST(LeakNames, WhatIsKeptAfterTheLastStepMayBeAResultWhereItHasNoGraph) {
+  const auto is_result = [](LeakEvidence evidence, const TensorHolder* holder = nullptr) {
+    evidence.holder = holder;
+    return may_be_result(name_leak(evidence), evidence);
+  };
+  const TensorHolder plain{.owner = "variable", .tensors = 9, .storages = 9};
+  const TensorHolder graphs{
+      .owner = "variable", .tensors = 9, .with_graph = 9, .storages = 27};
+  const TensorHolder hook{.owner = "hook", .tensors = 9};
+  EXPECT_TRUE(is_result({.in_module = true}, &plain));
+  EXPECT_TRUE(is_result({.in_module = true, .without_graph = true}));
+  EXPECT_TRUE(is_result({}));
+  EXPECT_FALSE(is_result({.in_module = true}, &graphs));
+  EXPECT_FALSE(is_result({.in_module = true})) << "made with a graph, and nobody knows the holder";
+  EXPECT_FALSE(is_result({.in_module = true}, &hook));
+}
+
 TEST(LeakNames, WhereTheHolderIsKnownNobodyIsToldToLookForIt) {
   const TensorHolder holder{.owner = "variable", .through = {"list"}, .tensors = 9};
   const LeakEvidence held{.holder = &holder};

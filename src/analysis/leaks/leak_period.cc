@@ -55,14 +55,20 @@ std::vector<Period> find_periods(const ProcessHistory& history, const Tables& ta
     if (history.steps[window] != 0) after_marks = window + 1;
   }
   if (marked >= kLeastSteps) out.push_back(of_marks(history));
+  const bool has_steps = !out.empty();
   if (2 * after_marks <= history.windows()) {
     out.push_back(of_rounds(history, tables, after_marks));
-  } else if (out.empty()) {
+    if (has_steps) out.back().from_window = after_marks;
+  } else if (!has_steps) {
     // A few long steps, of many micro-batches each.
     out.push_back(of_rounds(history, tables, 0));
     if (!out.back().why_none.empty())
       out.back().why_none = "the program has " + std::to_string(marked) + " steps, fewer than " +
                             std::to_string(kLeastSteps);
+  } else if (after_marks < history.windows()) {
+    Period after = of_rounds(history, tables, after_marks);
+    after.from_window = after_marks;
+    if (after.steps() >= kLeastRoundsAfterSteps) out.push_back(std::move(after));
   }
   return out;
 }

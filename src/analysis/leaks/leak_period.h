@@ -19,6 +19,7 @@ struct Period {
   uint32_t first_window = 0, last_window = 0;  ///< of the part of the run that goes in steps
   uint64_t steps() const { return done.empty() ? 0 : done.back(); }
   uint32_t stack = 0;  ///< kRounds: the stack whose allocations were counted
+  uint32_t from_window = 0;  ///< kRounds: the first after the last step; 0: too few are marked
   /// Work is done in each: the program marks them, or its rounds run a module or a backward pass.
   /// Else what is kept may be data that is loaded.
   bool are_steps = false;
@@ -28,10 +29,13 @@ struct Period {
 /// With fewer than this there is no telling a trend from a warm-up; of rounds, no telling a loop
 /// from chance.
 inline constexpr uint64_t kLeastSteps = 8, kLeastRounds = 12;
+/// As many rounds after the last mark are a loop of their own where they are less than half of the
+/// process's life; fewer may be a last look at what was trained.
+inline constexpr uint64_t kLeastRoundsAfterSteps = 24;
 
 /// The steps that the program marked, where there are enough; and the rounds of its loop
-/// (leak_rounds.h) where it marks too few, or none in the second half of its life, after its last
-/// mark. One at least: where there is neither, it says why.
+/// (leak_rounds.h): those after its last mark, or all where it marks too few. One at least: where
+/// there is neither, it says why.
 std::vector<Period> find_periods(const ProcessHistory& history, const Tables& tables);
 
 }  // namespace gpumemprof

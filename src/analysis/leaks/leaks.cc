@@ -139,6 +139,19 @@ bool is_joined_after(const std::vector<const SiteHistory*>& line, const LateStac
   return most && *most >= bytes;
 }
 
+/// Of what grew after the last step, the line gave so much back before: then it keeps it for an
+/// evaluation, and the last one ends with the program.
+constexpr double kShareGivenBack = 0.25;
+
+bool was_given_back(const std::vector<const SiteHistory*>& line, const Period& period,
+                    uint64_t grown_bytes) {
+  if (period.from_window == 0) return false;
+  const std::vector<double> floors = floors_by_window(line, period);
+  const auto last_step = floors.begin() + period.from_window;
+  const double before = *std::max_element(floors.begin(), last_step);
+  return before - *last_step >= kShareGivenBack * static_cast<double>(grown_bytes);
+}
+
 using SitesOfLines = std::map<std::tuple<uint16_t, uint32_t>, std::vector<const SiteHistory*>>;
 
 SitesOfLines sites_of_lines(const ProcessHistory& history, const Tables& tables) {
@@ -172,6 +185,7 @@ class Search {
     leak.node = leak_line(tables_, growing.begin()->first->stack);
     leak.period_from = period_.from;
     if (period_.from == Period::From::kRounds) leak.round_node = call_line(tables_, period_.stack);
+    leak.is_after_steps = period_.from_window != 0;
     leak.seconds_a_step = seconds_a_step(history_, period_);
     leak.is_used_after = late_.most_after(line).has_value();
     leak.are_steps = period_.are_steps || (period_.in_worker && are_tasks(leak));
@@ -183,6 +197,7 @@ class Search {
         add(*site, growth->second, survivors(growth->second.warm_up_steps), &leak);
       }
     }
+    if (was_given_back(line, period_, leak.grown_bytes)) return std::nullopt;
     finish(&leak);
     return leak;
   }

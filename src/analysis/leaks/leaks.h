@@ -39,6 +39,7 @@ struct Leak {
   std::vector<uint64_t> rise_steps;       ///< of that stack
   Period::From period_from = Period::From::kNothing;
   uint32_t round_node = 0;  ///< kRounds: the line of the program that each round runs
+  bool is_after_steps = false;  ///< kRounds: they come after the last step
   double seconds_a_step = 0;  ///< 0: not known
   bool are_steps = false;     ///< of Period: else what grows may be data that is loaded
   bool is_training = false;   ///< backward passes ran in the process

@@ -93,7 +93,10 @@ std::vector<std::string> finding_details(const Finding& finding) {
   }
   const bool is_leak = finding.kind == FindingKind::kLeak;
   if (const auto round = named(finding.facts, "round"); round && is_leak) {
-    out.push_back(fmt::format("A step is one round of {} here: the program marks no steps, or too few", *round));
+    const bool is_after = named(finding.facts, "steps_from") == kRoundsAfterSteps;
+    out.push_back(fmt::format("A step is one round of {} here: {}", *round,
+                              is_after ? "it comes after the last step of the program"
+                                       : "the program marks no steps, or too few"));
   }
   if (!finding.lines.empty()) out.push_back("Lines: " + lines_text(finding.lines));
   const auto survivors = named(finding.rates, "survivors_a_step");
