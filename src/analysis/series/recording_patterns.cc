@@ -26,6 +26,7 @@ constexpr size_t kLeastSwings = 10;  // to tell spikes among them
 constexpr double kLeakScore = 6;     // the best that growth has beside a leak, as of samples
 constexpr double kBestScore = 10;
 constexpr double kShareOfLoop = 0.25;  // of the level at the end: no score passes over that growth
+constexpr double kShareOfPeak = 0.25;  // likewise, of what was made after the last step
 constexpr uint64_t kSetUp = 5;  // one part in so many of the time
 constexpr double kMoreThanAStep = 1.5;  // steps
 constexpr double kNearlyAll = 0.9;      // of the steps
@@ -445,11 +446,31 @@ class Patterns {
     return true;
   }
 
-  /// A program that ends gives all back, so it is the highest of the last tenth.
+  /// How far what was live at the end is above all that any step had: it was made after the last
+  /// one, and no step says whether it is given back.
+  double raised_after_steps() const {
+    if (!levels_.are_steps) return 0;
+    const auto at_end = static_cast<double>(bytes_before_exit(device_));
+    return std::max(0.0, at_end - std::ranges::max(levels_.ceiling));
+  }
+
+  /// A program that ends gives all back, so it is the highest of the last tenth, or what its last
+  /// step did not have yet.
   double level_at_end() const {
+    if (raised_after_steps() > 0) return static_cast<double>(bytes_before_exit(device_));
     const std::vector<double>& floor = levels_.floor;
     const size_t last = std::max<size_t>(1, floor.size() / 10);
     return *std::max_element(floor.end() - static_cast<ptrdiff_t>(last), floor.end());
+  }
+
+  /// What was made after the last step is much of the peak, and no line is known that keeps it.
+  void note_raise_after_steps() {
+    const double raised = raised_after_steps();
+    is_raised_ = !has_leak_ && raised - harmless_bytes_ >
+                                   kShareOfPeak * static_cast<double>(device_.figures.peak_bytes);
+    if (!is_raised_ || !why_no_growth_.empty()) return;
+    why_no_growth_ = size_text(raised) +
+                     " more than any step had were allocated after the last step and live at the end";
   }
 
   /// The floor of a program that trains may hide what a line adds to it: no score is better than
@@ -481,6 +502,7 @@ class Patterns {
       score.reason = "too short: " + floor_.score.reason;
       return;
     }
+    note_raise_after_steps();
     double sum = 0, weights = 0;
     for (size_t i = 0; i < floor_.score.parts.size(); ++i) {
       const std::string& name = floor_.score.parts[i].name;
@@ -506,7 +528,8 @@ class Patterns {
       if (!part.value) continue;
       sum += *part.value * part.weight, weights += part.weight;
     }
-    score.hides_growth = !has_leak_ && loop_bytes_ > kShareOfLoop * level_at_end();
+    score.hides_growth =
+        is_raised_ || (!has_leak_ && loop_bytes_ > kShareOfLoop * level_at_end());
     if (score.hides_growth) {
       score.reason = why_no_growth_;
     } else if (weights > 0) {
@@ -522,6 +545,7 @@ class Patterns {
   std::optional<Cycles> cycles_in_steps_;  // the same, with the period in steps
   SeriesReport floor_, ceiling_, whole_;
   bool has_leak_ = false;
+  bool is_raised_ = false;  // note_raise_after_steps()
   double leaked_bytes_ = 0, loop_bytes_ = 0;
   double harmless_bytes_ = 0;  // of growth that has another reason than a leak
   std::string why_harmless_;

@@ -416,6 +416,40 @@ TEST(RecordingPatterns, GrowthOfALoopThatMayBeDataHasNoScoreWhereItIsMuch) {
   }
 }
 
+TEST(RecordingPatterns, MuchThatStaysAfterTheLastStepHasNoScoreWhereNobodyKnowsWhy) {
+  // 50 steps of 100 to 120 MiB, then blocks of 1 MiB that stay.
+  for (const auto& [after, is_much] : {std::pair{80, true}, std::pair{40, false}}) {
+    SteppedProgram program;
+    program.allocate(100);
+    for (int i = 0; i < 50; ++i) program.step({20});
+    for (int i = 0; i < after; ++i) program.allocate(1), program.wait(1);
+    const Analysis analysis = analyzed(program.source());
+    // 180 - 120 = 60 MiB, a third of 180; 140 - 120 = 20, a seventh of 140.
+    EXPECT_EQ(analysis.score.value.has_value(), !is_much) << after;
+    EXPECT_EQ(analysis.score.hides_growth, is_much) << after;
+    EXPECT_EQ(analysis.score.reason,
+              is_much ? "60.0 MiB more than any step had were allocated after the last step and live "
+                        "at the end"
+                      : "");
+  }
+}
+
+TEST(RecordingPatterns, ALeakAfterTheLastStepIsMeasuredAgainstTheLevelAtTheEnd) {
+  // 100 MiB in steps, 100 more after them, of which the leak grew by 50: a quarter of 200.
+  SteppedProgram program;
+  program.allocate(100);
+  for (int i = 0; i < 50; ++i) program.step({20});
+  for (int i = 0; i < 100; ++i) program.allocate(1), program.wait(1);
+  MemorySource source = program.source();
+  Analysis analysis = *analyze_source(source, {});
+  analysis.findings.push_back({.kind = FindingKind::kLeak,
+                               .severity = Severity::kWarning,
+                               .evidence = {{"grown_bytes", 50 * kMiB}}});
+  add_patterns(source.tables(), std::nullopt, &analysis);
+  const auto part = std::ranges::find(analysis.score.parts, "growth", &ScorePart::name);
+  EXPECT_NEAR(*part->value, 6 * (1 - 0.25), 1e-9);
+}
+
 TEST(RecordingPatterns, WhereALineIsKnownTheLeakIsTheFinding) {
   MemorySource source = rounds(100, true, kTwenty, [](size_t) { return 1; });
   Analysis analysis = *analyze_source(source, {});
