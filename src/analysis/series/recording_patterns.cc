@@ -389,15 +389,20 @@ class Patterns {
       const std::vector<size_t> at = spikes();
       const auto highest =
           *std::ranges::max_element(at, {}, [&](size_t i) { return levels_.ceiling[i]; });
+      // The last of those that come regularly may come after all steps.
+      const double least_bytes = levels_.ceiling[highest] - found.bytes / 2;
+      const std::optional<double> to_end = gap_to_the_end(at, least_bytes);
+      const std::optional<double> gap = to_end ? to_end : regular_gap(at);
       std::vector<std::pair<std::string, uint64_t>> figures = {
-          {"count", at.size()},
+          {"count", at.size() + (to_end ? 1 : 0)},
           {"highest_above_bytes", whole(found.bytes)},
           {"highest_bytes", whole(levels_.ceiling[highest])}};
       std::string where;
       if (levels_.are_steps) {
         figures.emplace_back("step", levels_.steps[highest]);
         where = "in " + std::to_string(at.size()) + " of " +
-                std::to_string(levels_.ceiling.size()) + " steps, highest in step " +
+                std::to_string(levels_.ceiling.size()) + " steps" +
+                (to_end ? " and after the last one" : "") + ", highest in step " +
                 step_text(highest);
       } else {
         const double when = levels_.ceiling_times_s[highest];
@@ -407,8 +412,10 @@ class Patterns {
                 " after the start";
       }
       // A spike is an exception: of no rule without steps, and none where it comes regularly.
-      const bool is_regular = add_period(at, &figures, &where);
-      if (is_regular) why_no_spike_ = "the spikes are regular, like the program's own work";
+      if (gap) {
+        add_period(*gap, at, &figures, &where);
+        why_no_spike_ = "the spikes are regular, like the program's own work";
+      }
       if (device_name(tables_.devices[device_.device]) == "shared memory")
         why_no_spike_ = "how many batches wait to be taken depends on who is faster";
       if (!levels_.are_steps) {
@@ -420,30 +427,52 @@ class Patterns {
     }
   }
 
-  /// Where they come at distances that differ by at most a tenth, or by one level. False elsewhere.
-  bool add_period(const std::vector<size_t>& at,
-                  std::vector<std::pair<std::string, uint64_t>>* figures, std::string* where) {
-    if (at.size() < kLeastRegular) return false;
-    std::vector<double> gaps, gaps_s;
-    for (size_t i = 1; i < at.size(); ++i) {
-      gaps.push_back(static_cast<double>(at[i] - at[i - 1]));
-      gaps_s.push_back(levels_.ceiling_times_s[at[i]] - levels_.ceiling_times_s[at[i - 1]]);
-    }
+  /// Levels from one to the next where these differ by at most a tenth, or by one; else nothing.
+  static std::optional<double> regular_gap(const std::vector<size_t>& at) {
+    if (at.size() < kLeastRegular) return std::nullopt;
+    std::vector<double> gaps;
+    for (size_t i = 1; i < at.size(); ++i) gaps.push_back(static_cast<double>(at[i] - at[i - 1]));
     const double usual = median(gaps);
     for (double gap : gaps) {
-      if (std::abs(gap - usual) > std::max(1.0, usual / 10)) return false;
+      if (std::abs(gap - usual) > std::max(1.0, usual / 10)) return std::nullopt;
     }
-    const double period_s = median(std::move(gaps_s));
+    return usual;
+  }
+
+  /// An evaluation that ends each epoch is in the step after it, the last one after all steps: the
+  /// gap of both, where memory rises to `least_bytes` there, too. Of two epochs one is in a step.
+  std::optional<double> gap_to_the_end(std::vector<size_t> at, double least_bytes) const {
+    if (!levels_.are_steps) return std::nullopt;
+    const Timeline& timeline = device_.timeline;
+    const uint64_t last_ns = device_.step_levels.levels().back().end_ns;
+    double most = 0;
+    for (size_t i = 0; i < timeline.buckets().size(); ++i) {
+      if (timeline.start_ns() + i * timeline.bucket_ns() < last_ns) continue;
+      most = std::max(most, static_cast<double>(timeline.buckets()[i].max_bytes));
+    }
+    if (most < least_bytes) return std::nullopt;
+    at.push_back(levels_.ceiling.size());
+    if (at.size() < kLeastRegular) at.insert(at.begin(), 0);
+    return regular_gap(at);
+  }
+
+  void add_period(double gap, const std::vector<size_t>& at,
+                  std::vector<std::pair<std::string, uint64_t>>* figures, std::string* where) {
+    std::vector<double> gaps_s;
+    for (size_t i = 1; i < at.size(); ++i) {
+      gaps_s.push_back(levels_.ceiling_times_s[at[i]] - levels_.ceiling_times_s[at[i - 1]]);
+    }
+    const double first_s = levels_.ceiling_times_s[at[0]] - levels_.ceiling_times_s[0];
+    const double period_s = gaps_s.empty() ? first_s : median(std::move(gaps_s));
     figures->emplace_back("period_ns", whole(period_s * 1e9));
     if (levels_.are_steps) {
-      const uint64_t steps = whole(usual * static_cast<double>(levels_.steps_a_level));
+      const uint64_t steps = whole(gap * static_cast<double>(levels_.steps_a_level));
       figures->emplace_back("period_steps", steps);
       *where += steps == 1 ? ", in consecutive steps (" : ", every " + std::to_string(steps) + " steps (";
       *where += format_seconds(period_s) + ")";
     } else {
       *where += ", every " + format_seconds(period_s);
     }
-    return true;
   }
 
   /// How far what was live at the end is above all that any step had: it was made after the last

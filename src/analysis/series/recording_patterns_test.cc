@@ -212,6 +212,37 @@ TEST(RecordingPatterns, WhatComesRegularlyIsNoSpikeToBeScored) {
   EXPECT_EQ(analysis.score.value, 10.0);
 }
 
+/// Epochs of 60 steps, each with an evaluation of 90 MiB at its end.
+Analysis of_epochs(int count) {
+  SteppedProgram program;
+  program.allocate(100);
+  for (int epoch = 0; epoch < count; ++epoch) {
+    for (int i = 0; i < 60; ++i) program.step({10});
+    const uint64_t predictions = program.allocate(90);
+    program.wait(20);
+    program.free(predictions);
+  }
+  program.free(program.allocate(1));
+  return analyzed(program.source());
+}
+
+TEST(RecordingPatterns, AnEvaluationThatEndsEachEpochIsRegularWithTheOneAfterTheLastStep) {
+  for (int epochs : {2, 3}) {
+    const Analysis analysis = of_epochs(epochs);
+    const Finding* spike = found(analysis, FindingKind::kSpike);
+    ASSERT_NE(spike, nullptr) << epochs;
+    EXPECT_EQ(spike->severity, Severity::kInfo) << epochs;
+    EXPECT_EQ(figure(*spike, "count"), static_cast<uint64_t>(epochs));
+    EXPECT_EQ(figure(*spike, "period_steps"), 60u) << epochs;
+    EXPECT_NE(spike->title.find(": in " + std::to_string(epochs - 1) + " of " +
+                                std::to_string(60 * epochs) +
+                                " steps and after the last one, highest in step "),
+              std::string::npos)
+        << spike->title;
+    EXPECT_EQ(analysis.score.value, 10.0) << epochs;
+  }
+}
+
 TEST(RecordingPatterns, ASpikeIsAWarningAmongStepsAndNoneWhereItMayBeTheWorkItself) {
   const auto high = [](size_t i) { return i == 40 || i == 51 || i == 90 ? 400 : 10; };
   for (bool with_steps : {true, false}) {
