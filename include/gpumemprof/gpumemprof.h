@@ -34,9 +34,9 @@ GPUMEMPROF_API uint64_t gpumemprof_event_count(void);
  * must stay where it is, unchanged, for as long as the process lives; names longer than 1,000 bytes are cut. */
 GPUMEMPROF_API void gpumemprof_set_layer(const char *name);
 
-/* After `events` more allocations and frees of this process, `add(call, argument)` is called once, on the thread of the
- * last of them: `add` is the interpreter's Py_AddPendingCall, or something else that neither waits nor allocates. 0
- * ends what was asked for before. */
+/* After `events` more allocations and frees of this process, without those of host blocks and maps, `add(call,
+ * argument)` is called once, on the thread of the last of them: `add` is the interpreter's Py_AddPendingCall, or
+ * something else that neither waits nor allocates. 0 ends what was asked for before. */
 GPUMEMPROF_API void gpumemprof_call_after(uint64_t events, int (*add)(int (*)(void *), void *), int (*call)(void *),
                                           void *argument);
 

@@ -13,7 +13,8 @@ constexpr int kBlockBits = 24;
 constexpr int64_t kOneEvent = int64_t{1} << kBlockBits;
 
 /// Passes `call` and `argument` to `add` (Py_AddPendingCall) after `events` more events of this
-/// process, once, on the thread of the event. A later request replaces an earlier one.
+/// process, once, on the thread of the event. A later request replaces an earlier one. Blocks and
+/// maps of the host do not count: between them the growth of a framework's blocks is not seen.
 void call_after(uint64_t events, int (*add)(int (*)(void*), void*), int (*call)(void*),
                 void* argument);
 

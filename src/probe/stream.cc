@@ -227,9 +227,9 @@ __attribute__((noinline, cold)) Stream* slow_stream(ThreadLocal* self) {
 namespace {
 
 /// Calls `use` with the calling thread's stream, unless this happens inside another record(); where
-/// there is none, `otherwise`.
+/// there is none, `otherwise`. `counts`: toward a call that is wanted.
 template <class Use, class Otherwise>
-inline void with_stream(Use use, Otherwise otherwise, int64_t blocks = 0) {
+inline void with_stream(Use use, Otherwise otherwise, int64_t blocks = 0, bool counts = true) {
   ThreadLocal* self = &t_thread;
   if (UNLIKELY(self->busy)) {
     if (state() == kRecording) count_loss(kLostReentered);
@@ -245,7 +245,7 @@ inline void with_stream(Use use, Otherwise otherwise, int64_t blocks = 0) {
   if (s) use(s);
   __asm__ volatile("" ::: "memory");
   self->busy = 0;
-  one_more_event(blocks);
+  if (counts) one_more_event(blocks);
 }
 
 template <class Use>
@@ -263,7 +263,8 @@ __attribute__((noinline, cold)) void count_without_file(RawAction action, uint64
 template <class ClassOf>
 inline void record_one(RawAction action, uint64_t address, uint64_t size, uint64_t requested,
                        const uint64_t* totals, const Label* label, int64_t step, ClassOf class_of,
-                       const AllocatorSays* says = nullptr, bool is_second = false) {
+                       const AllocatorSays* says = nullptr, bool is_second = false,
+                       bool counts = true) {
   const auto use = [&](Stream* s) {
     uint32_t device_class = class_of(s);
     uint32_t detail = says ? detail_of(s, *says) : 0;
@@ -287,7 +288,7 @@ inline void record_one(RawAction action, uint64_t address, uint64_t size, uint64
            says && says->has_device_free ? &says->device_free : nullptr);
   };
   const int64_t blocks = action == kRawAlloc ? 1 : action == kRawOom || is_second ? 0 : -1;
-  with_stream(use, [&] { count_without_file(action, size); }, blocks);
+  with_stream(use, [&] { count_without_file(action, size); }, blocks, counts);
 }
 
 /// The class in this stream of the device that `key` stands for; 0 where it has none yet.
@@ -398,13 +399,15 @@ bool tell_allocator(const void* body, size_t length) {
 
 void record_in(RawAction action, uint64_t address, uint64_t size, const Memory& memory,
                const Label& label, uint64_t requested) {
-  record_one(action, address, size, requested, nullptr, label.length || label.is_code_alone ? &label : nullptr,
-             label.step,
-             [&](Stream* s) {
-               const uint16_t key = static_cast<uint16_t>(0x8000 | memory.id);
-               const uint32_t known = known_class(s, key);
-               return known ? known : new_memory(s, key, memory);
-             });
+  record_one(
+      action, address, size, requested, nullptr,
+      label.length || label.is_code_alone ? &label : nullptr, label.step,
+      [&](Stream* s) {
+        const uint16_t key = static_cast<uint16_t>(0x8000 | memory.id);
+        const uint32_t known = known_class(s, key);
+        return known ? known : new_memory(s, key, memory);
+      },
+      nullptr, false, memory.layer != kHostLayer);
 }
 
 bool define(Stream* s, DefinitionType type, const void* body, size_t length) {

@@ -93,6 +93,8 @@ struct Device {  // the ABI twin of c10::Device: two bytes in one register
   int8_t index;
 };
 
+inline constexpr uint8_t kHostLayer = 0;  // Layer::kHost
+
 /// The memory of an allocator: a device with its own name, where two would otherwise be one. Never
 /// changed once an event was recorded in it.
 struct Memory {

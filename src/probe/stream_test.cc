@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "probe/call_after.h"
 #include "probe/sys.h"
 #include "recording/file_sealer.h"
 #include "recording/open.h"
@@ -193,6 +194,29 @@ TEST(Stream, ValuesTooWideForTheShortRecordComeBackWhole) {
   EXPECT_EQ(batch.totals[0].allocated_bytes, 512u);
   EXPECT_EQ(batch.totals[0].reserved_bytes, huge + 12345);
   EXPECT_EQ(device_name((*source)->tables().devices[batch.device[1]]), "cuda:3");
+  fs::remove_all(folder);
+}
+
+TEST(Stream, EventsOfTheHostAreRecordedAndCountTowardNoCall) {
+  static int calls;
+  const std::string folder = record_in_child([] {
+    const Memory malloc{0x6000, {80, 0}, kHostLayer, true, "malloc"};
+    calls = 0;
+    call_after(
+        4, [](int (*call)(void*), void* argument) { return call(argument); },
+        [](void*) { return ++calls; }, nullptr);
+    const auto host = [&](uint64_t first) {
+      for (uint64_t i = first; i < first + 100; ++i)
+        record_in(format::kRawAlloc, i * 64, 1000 + i, malloc, Label{});
+    };
+    host(1000);
+    record_allocs(1, 3);
+    host(2000);
+    if (calls != 0) _exit(1);
+    record_allocs(4, 1);
+    if (calls != 1 || blocks_until_call() != 4) _exit(2);
+  });
+  EXPECT_EQ(read_back(folder).addresses.size(), 204u);
   fs::remove_all(folder);
 }
 

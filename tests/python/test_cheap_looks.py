@@ -167,11 +167,13 @@ def test_a_leak_of_a_short_run_is_named_without_asking(tmp_path):
     assert last.startswith("gpumemprof: Leak: History.losses keeps ") and "Fix: " in last
 
 
-def test_a_leak_of_two_dozen_steps_is_named_at_its_end(tmp_path):
+@pytest.mark.parametrize("options", [[], ["--host"]], ids=["tensors", "host"])
+def test_a_leak_of_two_dozen_steps_is_named_at_its_end(tmp_path, options):
     program = tmp_path / "features.py"
     program.write_text(FEATURES)
-    done = harness.record(tmp_path / "r", [harness.PYTHON, program]).ok()
-    (leak,) = [finding for finding in harness.analysis(done.folder)["findings"] if finding["kind"] == "leak"]
+    done = harness.record(tmp_path / "r", [harness.PYTHON, program], options).ok()
+    (leak,) = [finding for finding in harness.analysis(done.folder)["findings"]
+               if (finding["kind"], finding["device"]) == ("leak", "cpu")]
     assert leak["evidence"]["holder"] == "features in <module> (features.py)" and leak["name"] == "hook_stores"
 
 

@@ -17,7 +17,6 @@ namespace {
 
 using namespace format;
 
-constexpr uint8_t kHostLayer = 0;  // Layer::kHost
 constexpr int8_t kHostType = 80;   // kHostBlocks of trace/tables.h
 // The ids lie above those of the driver's memories.
 constexpr uint16_t kFirstId = 0x6000;
