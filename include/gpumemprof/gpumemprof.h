@@ -81,6 +81,9 @@ GPUMEMPROF_API void gpumemprof_mark_storage(const void *address, int role, const
 GPUMEMPROF_API void gpumemprof_unmark_storage(const void *address);
 GPUMEMPROF_API void gpumemprof_roles_hold(void);
 
+/* The program's own code has run, and its exit handlers run next: what they free was kept to the end. */
+GPUMEMPROF_API void gpumemprof_program_ends(void);
+
 /* The name of the module whose Python object lies at `object`, in stacks the frame `<torch module>`. Until it is told,
  * and where it never is, the frame has the name of the class alone. "" takes it away: the object is gone, and the next
  * one at its address is another. With another name the object must be alive. */

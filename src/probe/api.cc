@@ -85,6 +85,7 @@ void gpumemprof_mark_storage(const void* address, int role, const char* name) {
 void gpumemprof_unmark_storage(const void* address) {
   if (address) mark_role(reinterpret_cast<uintptr_t>(address), gpumemprof::format::kRoleNone);
 }
+void gpumemprof_program_ends(void) { program_has_ended(); }
 void gpumemprof_roles_hold(void) { mark_role(0, gpumemprof::format::kRolesHold); }
 void gpumemprof_mark_module(const void* object, const char* path) { name_module(object, path); }
 void gpumemprof_when_module_is_new(int (*call)(void*), void* argument) {

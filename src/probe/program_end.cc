@@ -7,12 +7,17 @@
 
 namespace gpumemprof::probe {
 
-HOT_DATA uint32_t g_awaits_program_end;
+HOT_DATA uint32_t g_program_end;
 
-void await_program_end() { __atomic_store_n(&g_awaits_program_end, 1, __ATOMIC_RELAXED); }
+static void advance(uint32_t from, ProgramEnd to) {
+  __atomic_compare_exchange_n(&g_program_end, &from, to, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+void await_program_end() { advance(kEndIsNotAwaited, kEndIsAwaited); }
+void program_has_ended() { advance(kEndIsAwaited, kExitHandlersRun); }
 
 void mark_program_end() {
-  if (!__atomic_exchange_n(&g_awaits_program_end, 0, __ATOMIC_RELAXED)) return;
+  if (!__atomic_exchange_n(&g_program_end, kEndIsNotAwaited, __ATOMIC_RELAXED)) return;
   if (state() != kOff) record_mark(format::kMarkRole, 0, format::kProgramEnds, nullptr, 0);
 }
 

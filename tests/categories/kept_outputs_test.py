@@ -34,6 +34,24 @@ def test_what_a_module_makes_once_and_keeps_is_none(tmp_path):
     assert kinds["framework other"] == OUTPUT and kinds["activation"] == 0
 
 
+CLEARED_AT_EXIT = """
+import atexit
+kept = []
+atexit.register(kept.clear)
+import torch, gpumemprof
+gpumemprof.step()
+kept.extend(torch.ones(256, 1024) for _ in range(30))
+"""
+
+
+def test_what_an_exit_handler_drops_is_no_temporary(tmp_path):
+    """As IPython's does with the variables of a notebook."""
+    harness.record(tmp_path / "r", [harness.PYTHON, "-c", CLEARED_AT_EXIT]).ok()
+    (device,) = [d for d in harness.analysis(tmp_path / "r")["devices"] if d["device"] == "cpu"]
+    kinds = device["categories_at_peak"]
+    assert (kinds["unknown"], kinds["temporary"]) == (30 * 256 * 1024 * 4, 0)
+
+
 @pytest.mark.slow
 def test_where_nothing_is_kept_nothing_is_left(tmp_path):
     kinds, _ = at_end(tmp_path, "nothing")

@@ -7,6 +7,7 @@ of dispatch is registered.
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 
@@ -52,6 +53,8 @@ def _begin(module: Any) -> None:
     found = marks()
     if found is not None and found.begin(module.Module, module.torch._C):
         os.register_at_fork(after_in_child=found.forked)
+        # Called before the handlers that were there, such as IPython's, which drops the notebook's variables.
+        atexit.register(found.program_ends)
         when_imported("torch.optim.optimizer", _follow_optimizers)
 
 

@@ -22,6 +22,7 @@ Calls g_calls = {
     [](const void*, int, const char*) {},
     [](const void*) {},
     [] {},
+    [] {},
     [](const void*, const char*) {},
     [](int (*)(void*), void*) {},
     [](uint64_t, int (*)(int (*)(void*), void*), int (*)(void*), void*) {},
@@ -39,6 +40,7 @@ bool find_calls(const char* path) {
                    find(found.mark_storage, library, "gpumemprof_mark_storage") &&
                    find(found.unmark_storage, library, "gpumemprof_unmark_storage") &&
                    find(found.roles_hold, library, "gpumemprof_roles_hold") &&
+                   find(found.program_ends, library, "gpumemprof_program_ends") &&
                    find(found.mark_module, library, "gpumemprof_mark_module") &&
                    find(found.when_module_is_new, library, "gpumemprof_when_module_is_new") &&
                    find(found.call_after, library, "gpumemprof_call_after") &&

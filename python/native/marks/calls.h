@@ -14,6 +14,7 @@ struct Calls {
   void (*mark_storage)(const void*, int, const char*);
   void (*unmark_storage)(const void*);
   void (*roles_hold)(void);
+  void (*program_ends)(void);
   void (*mark_module)(const void*, const char*);
   void (*when_module_is_new)(int (*)(void*), void*);
   void (*call_after)(uint64_t, int (*)(int (*)(void*), void*), int (*)(void*), void*);

@@ -187,6 +187,12 @@ PyObject* variables_of(PyObject*, PyObject* frame) {
   return nullptr;
 }
 
+/// program_ends(): its exit handlers run next.
+PyObject* program_ends(PyObject*, PyObject*) {
+  g_calls.program_ends();
+  Py_RETURN_NONE;
+}
+
 /// blocks(): those made less those freed by the events that led to the last such call.
 PyObject* blocks(PyObject*, PyObject*) { return PyLong_FromLongLong(g_calls.blocks_until_call()); }
 
@@ -215,6 +221,7 @@ PyMethodDef g_methods[] = {
     {"phase_end", phase_end, METH_O, nullptr},
     {"look_after", look_after, METH_VARARGS, nullptr},
     {"blocks", blocks, METH_NOARGS, nullptr},
+    {"program_ends", program_ends, METH_NOARGS, nullptr},
     {"instances", instances, METH_VARARGS, nullptr},
     {"variables", variables_of, METH_O, nullptr},
     {"walker", walker, METH_VARARGS, nullptr},
