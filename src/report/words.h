@@ -36,7 +36,8 @@ std::vector<std::string> wrapped(std::string_view text, size_t width);
 std::string process_label(const Process& process, size_t width = 48);
 
 /// A path relative to `folder` where it lies below it; of an installed package
-/// "…/torch/nn/functional.py"; else, where it is long, its last parts after "…/".
+/// "…/torch/nn/functional.py"; of a notebook's cell "<cell 271823389>", without the kernel's PID;
+/// else, where it is long, its last parts after "…/".
 std::string short_path(std::string_view path, std::string_view folder);
 
 /// A stand-in for ids that a damaged file made up.

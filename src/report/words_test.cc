@@ -80,6 +80,9 @@ TEST(Words, PathsAreShortenedFromTheLeft) {
   EXPECT_EQ(short_path("/v/lib/python3.11/site-packages/torch/x.py", ""), "…/torch/x.py");
   EXPECT_EQ(short_path("/aaaaaaaaaaaaaaaaaaaaaaaaaaaa/bbbbbbbbbbbbbbbbbbbbbbbbbb/c.py", ""),
             "…/bbbbbbbbbbbbbbbbbbbbbbbbbb/c.py");
+  EXPECT_EQ(short_path("/tmp/ipykernel_12/271823389.py", ""), "<cell 271823389>");
+  EXPECT_EQ(short_path("C:\\Temp\\ipykernel_3\\271823389.py", ""), "<cell 271823389>");
+  EXPECT_EQ(short_path("/tmp/ipykernel_12/train.py", ""), "/tmp/ipykernel_12/train.py");
   EXPECT_EQ(short_path("C:\\v\\Lib\\site-packages\\torch\\x.py", ""), "…\\torch\\x.py");
   EXPECT_EQ(short_path("C:\\aaaaaaaaaaaaaaaaaaaaaaaaaaa\\bbbbbbbbbbbbbbbbbbbbbbbbbb\\c.py", ""),
             "…\\bbbbbbbbbbbbbbbbbbbbbbbbbb\\c.py");
