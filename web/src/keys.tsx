@@ -6,6 +6,7 @@ import { device, has_times, moment, moments, subject } from "./state/run.ts";
 import { go, part, redo, TABS, undo } from "./state/view.ts";
 import { go_out } from "./views/holders.tsx";
 import * as moves from "./views/moves.ts";
+import { pointer_x } from "./views/time_data.ts";
 import { store } from "./state/run.ts";
 
 export const help_open = signal(false);
@@ -91,9 +92,11 @@ export function listen_to_keys(): void {
   document.addEventListener("keydown", (event) => {
     const target = event.target as HTMLElement;
     if (event.defaultPrevented || (help_open.value && event.key !== "?")) return;
+    // What a key does is seen at once, also while the pointer rests on the chart.
     if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "z") {
       if (target.closest("input, textarea")) return;
       event.preventDefault();
+      pointer_x.value = null;
       return event.shiftKey ? redo() : undo();
     }
     if (event.ctrlKey || event.metaKey || event.altKey) return;
@@ -113,6 +116,7 @@ export function listen_to_keys(): void {
     // What has no chart has views and a list of keys all the same.
     if (!found || (!device.value && !/^[1-9?tuU]$/.test(event.key))) return;
     event.preventDefault();
+    pointer_x.value = null;
     found.act();
   });
 }

@@ -193,13 +193,16 @@ const DOCUMENT = {
   ],
 };
 function run_answer(run, name, sent) {
-  const totals = all_totals(run);
-  let peak = 0;
-  totals.forEach((value, e) => value > totals[peak] && (peak = e));
+  const device = (of, i) => {
+    const totals = all_totals(of);
+    let peak = 0;
+    totals.forEach((value, e) => value > totals[peak] && (peak = e));
+    return { name: `cuda:${i}`, is_main: i === (run.main ?? 0), capacity_bytes: 402653184, events: of.events, first_time_ns: 0, last_time_ns: of.events * 1000, has_addresses: true, exact: true, peak: { event: peak, time_ns: peak * 1000, bytes: totals[peak] }, base_bytes: 0, unknown: of.unknown };
+  };
   const file = (name) => ({
     name, kind: "recording", unknown: [], document: DOCUMENT, findings: 3, processes: [], streams: [{ id: 0, label: "default stream" }], threads: [],
     categories: CATEGORIES.map((label, id) => ({ id, label })),
-    devices: [{ name: "cuda:0", is_main: true, capacity_bytes: 402653184, events: run.events, first_time_ns: 0, last_time_ns: run.events * 1000, has_addresses: true, exact: true, peak: { event: peak, time_ns: peak * 1000, bytes: totals[peak] }, base_bytes: 0 }],
+    devices: [run, ...(run.others ?? [])].map(device),
   });
   return { schema: "gpumemprof-page/1", files: [file(name), ...sent.map((one) => file(one.name))] };
 }
@@ -255,7 +258,9 @@ export const PICTURE = {
   })),
   alerts: [{ time_ns: 1.7e18, level: "critical", subject: "nvidia:0", text: "96 % of the memory is in use" }, { time_ns: 1.7e18, level: "warning", subject: "pid 101 cuda:0", text: "grows by 180 MiB a minute" }],
 };
-function answer_to(run, name, path, q, { state, sent }) {
+/** Other devices of the run are runs of their own: `others`, of which `main` says which one the report is about. */
+function answer_to(whole, name, path, q, { state, sent }) {
+  const run = path === "run" ? whole : (whole.others?.[Number(q.get("device") ?? 0) - 1] ?? whole);
   const json = (value) => ["application/json", Buffer.from(JSON.stringify(value))];
   const columns = (body) => ["application/octet-stream", body];
   const { from, to, columns: wanted } = window_of(run, q);

@@ -103,7 +103,8 @@ export function follow_pointer(canvas: HTMLElement, left: number, on_click: (x: 
     const box = canvas.getBoundingClientRect();
     return (x - box.left - left) / Math.max(1, box.width - left);
   };
-  const event_of = (x: number) => Math.floor(data.axis.value.event_at_x(Math.min(1, Math.max(0, share(x)))) + 0.5);
+  const event_of = (x: number) => data.moment_at(share(x));
+  let last: [number, number] = [NaN, NaN];
 
   const down = (event: PointerEvent) => {
     if (event.button > 1) return;
@@ -117,7 +118,10 @@ export function follow_pointer(canvas: HTMLElement, left: number, on_click: (x: 
   };
   const move = (event: PointerEvent) => {
     if (!held.has(event.pointerId)) {
-      data.hovered.value = share(event.clientX) >= 0 ? event_of(event.clientX) : null;
+      // A browser also tells of a pointer that rests, where the page under it changed.
+      if (event.clientX === last[0] && event.clientY === last[1]) return;
+      last = [event.clientX, event.clientY];
+      data.pointer_x.value = share(event.clientX) >= 0 ? share(event.clientX) : null;
       return;
     }
     held.set(event.pointerId, { x: event.clientX, y: event.clientY });
@@ -156,7 +160,10 @@ export function follow_pointer(canvas: HTMLElement, left: number, on_click: (x: 
     }
     if (held.size === 0) start = null;
   };
-  const leave = () => (data.hovered.value = null);
+  const leave = () => {
+    data.pointer_x.value = null;
+    last = [NaN, NaN];
+  };
   const wheel = (event: WheelEvent) => {
     event.preventDefault();
     const sideways = event.shiftKey ? event.deltaY || event.deltaX : event.deltaX;
@@ -177,6 +184,7 @@ export function follow_pointer(canvas: HTMLElement, left: number, on_click: (x: 
   for (const [name, call, options] of listen) canvas.addEventListener(name, call, options);
   return () => {
     cancelAnimationFrame(frame);
+    leave();
     for (const [name, call] of listen) canvas.removeEventListener(name, call);
   };
 }

@@ -11,12 +11,8 @@ import * as data from "./time_data.ts";
 import { draw_time, LINE_DASH, under } from "./time_draw.ts";
 
 /** The readout of the pointer's column, else of the chosen moment. */
-export const reading = computed(() => {
-  const pointer = data.hovered.value;
-  if (pointer !== null) return data.reading_at(data.levels.value, pointer);
-  return data.reading_at(data.moment_levels.value, moment.value);
-});
-const shown_keys = computed(() => (data.hovered.value !== null ? data.levels.value : data.moment_levels.value)?.keys ?? []);
+export const reading = computed(() => data.pointed.value ?? data.reading_at(data.moment_levels.value, moment.value));
+const shown_keys = computed(() => ((!data.pointed.value && data.moment_levels.value) || data.levels.value)?.keys ?? []);
 
 function Readout() {
   const read = reading.value;
@@ -24,8 +20,8 @@ function Readout() {
   return (
     <div class="readout grow n" aria-live="off">
       <b title={format.exact(read.total)}>{format.bytes(read.total)}</b>
-      <span>{is_one_moment.value ? "live at the one moment of this file" : `${data.hovered.value === null ? (is_peak.value ? "at the peak, " : "at ") : read.is_summed ? "highest here, at " : ""}event ${format.count(read.event)} of ${format.count(device.value?.events ?? 0)}`}</span>
-      {data.hovered.value === null && read.is_summed ? (
+      <span>{is_one_moment.value ? "live at the one moment of this file" : `${!data.pointed.value ? (is_peak.value ? "at the peak, " : "at ") : read.is_summed ? "highest here, at " : ""}event ${format.count(read.event)} of ${format.count(device.value?.events ?? 0)}`}</span>
+      {!data.pointed.value && read.is_summed ? (
         <span class="warning">the nearest to event {format.count(moment.value)} in this file</span>
       ) : null}
       <span class="dim">{format.exact(read.total)}</span>
@@ -61,7 +57,7 @@ function Tools() {
 
 export interface LegendRow {
   label: string;
-  bytes: number;
+  bytes: number | null; // null: its answer has not come
   colour: string;
 }
 /** The bands at the moment that is read, in the order of the chart: the top one first. */
@@ -71,7 +67,7 @@ export const legend_rows = computed<LegendRow[]>(() => {
   return shown_keys.value.map(({ label }, i) => {
     const index = levels?.keys.findIndex((key) => key.label === label) ?? -1;
     const colour = index >= 0 ? css(data.colour_list.value[index]) : "transparent";
-    return { label, bytes: reading.value?.keys[i] ?? 0, colour };
+    return { label, bytes: reading.value?.keys[i] ?? null, colour };
   }).reverse();
 });
 /** The lines that there are, and their bytes at the moment that is read. */
@@ -87,6 +83,7 @@ const LINE_TEXT: Record<string, string> = {
 };
 function Legend() {
   const read = reading.value;
+  const figure = (bytes: number | null | undefined) => (read ? format.bytes(bytes) : "");
   const kind = String(data.levels_asked.value.query.by ?? "");
   const on = part("lines").value.split(",");
   const toggle = (name: string) =>
@@ -102,19 +99,19 @@ function Legend() {
               <td>
                 <button
                   aria-pressed={data.isolated.value === label}
-                  title={`${format.plain(label)}: ${format.exact(bytes)}. Click to highlight it alone.`}
+                  title={`${format.plain(label)}${read ? `: ${format.exact(bytes)}` : ""}. Click to highlight it alone.`}
                   onClick={() => (data.isolated.value = data.isolated.value === label ? null : label)}
                 >
                   <span class="swatch" style={{ background: colour }} />
                   <KeyName text={label} />
                 </button>
               </td>
-              <td class="v" title={format.exact(bytes)}>{format.bytes(bytes)}</td>
+              <td class="v" title={read ? format.exact(bytes) : undefined}>{figure(bytes)}</td>
             </tr>
           ))}
         </tbody>
         <tfoot>
-          <tr><td><b>{"\u00a0Total"}</b></td><td class="v"><b>{format.bytes(read?.total)}</b></td></tr>
+          <tr><td><b>{"\u00a0Total"}</b></td><td class="v"><b>{figure(read?.total)}</b></td></tr>
           {legend_lines.value.map(({ name, text, bytes }) => (
             <tr key={name} class={on.includes(name) ? "" : "off"}>
               <td>
@@ -123,7 +120,7 @@ function Legend() {
                   <span class="cut">{text}</span>
                 </button>
               </td>
-              <td class="v">{format.bytes(bytes)}</td>
+              <td class="v">{figure(bytes)}</td>
             </tr>
           ))}
         </tfoot>
@@ -168,21 +165,30 @@ function BlocksNote() {
   );
 }
 
+/** What is at a point of the chart. */
+function said_at(x: number, y: number): { text: string; value: string } | null {
+  const [found, read] = [under(x, y), data.pointed.value];
+  if (found.key !== undefined && read) return { text: format.frame_line(data.levels.value!.keys[found.key].label), value: format.bytes(read.keys[found.key]) };
+  const block = found.block === undefined ? undefined : data.spans.value?.blocks.find(({ id }) => id === found.block);
+  return block ? { text: `Block ${format.count(block.id)}`, value: format.bytes(block.size_bytes) } : null;
+}
+function Tip({ x, y }: { x: number; y: number }) {
+  const said = data.pointed.value ? said_at(x, y) : null;
+  if (!said) return null;
+  return (
+    <div class="tooltip" style={{ left: `${Math.min(x + 14, data.size.value[0] - 220)}px`, top: `${Math.max(4, y - 50)}px` }}>
+      <b class="n">{said.value}</b>
+      {said.text}
+    </div>
+  );
+}
+
 export function TimeView() {
-  const tip = useSignal<{ x: number; y: number; text: string; value: string } | null>(null);
+  const tip = useSignal<{ x: number; y: number } | null>(null);
   const set_tip = (event: PointerEvent) => {
-    if (event.buttons || event.pointerType === "touch") return void (tip.value = null);
     const box = (event.currentTarget as HTMLElement).getBoundingClientRect();
-    const [x, y] = [event.clientX - box.left, event.clientY - box.top];
-    const found = x > data.LEFT ? under(x, y) : {};
-    const levels = data.levels.value;
-    if (found.key !== undefined && levels && !data.is_blocks.value) {
-      const read = data.reading_at(levels, data.hovered.value ?? 0);
-      tip.value = { x, y, text: format.frame_line(levels.keys[found.key].label), value: format.bytes(read?.keys[found.key]) };
-    } else if (found.block !== undefined) {
-      const block = data.spans.value?.blocks.find(({ id }) => id === found.block);
-      tip.value = block ? { x, y, text: `Block ${format.count(block.id)}`, value: format.bytes(block.size_bytes) } : null;
-    } else tip.value = null;
+    const at = { x: event.clientX - box.left, y: event.clientY - box.top };
+    tip.value = event.buttons || event.pointerType === "touch" || at.x <= data.LEFT ? null : at;
   };
   const asked = data.levels_asked.value;
   return (
@@ -216,12 +222,7 @@ export function TimeView() {
           }
         >
           <div style={{ position: "absolute", inset: 0, pointerEvents: "none" }} />
-          {tip.value ? (
-            <div class="tooltip" style={{ left: `${Math.min(tip.value.x + 14, data.size.value[0] - 220)}px`, top: `${Math.max(4, tip.value.y - 50)}px` }}>
-              <b class="n">{tip.value.value}</b>
-              {tip.value.text}
-            </div>
-          ) : null}
+          {tip.value ? <Tip {...tip.value} /> : null}
           {asked.error ? <div class="empty">{format.plain(asked.error)}</div> : null}
           <TipListener on_move={set_tip} on_leave={() => (tip.value = null)} />
         </SurfaceBox>

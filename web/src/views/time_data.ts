@@ -8,6 +8,7 @@ import type { Fetch, Times } from "./axis.ts";
 import { block_spans, blocks_of, column_of, levels_of } from "./bands.ts";
 import type { BlockSpans, Levels } from "./bands.ts";
 import { NONE } from "../data/columns.ts";
+import type { Query } from "../data/store.ts";
 import type { Chart } from "../data/types.ts";
 
 export const LEFT = 66;
@@ -19,8 +20,16 @@ const MOST_BLOCKS = 600;
 const MOST_SPANS = 60_000;
 
 export const size = signal<[number, number]>([1000, 300]);
-/** The moment under the pointer; null: none. */
-export const hovered = signal<number | null>(null);
+/** Where the pointer is over the chart, as a share of its width; null: nowhere, or a key was pressed since it moved. */
+export const pointer_x = signal<number | null>(null);
+/** The visible moment at a share of the width. */
+export function moment_at(x: number): number {
+  const [from, to] = visible.value;
+  const event = Math.floor(axis.value.event_at_x(Math.min(1, Math.max(0, x))) + 0.5);
+  return Math.min(to - 1, Math.max(from, event || 0));
+}
+/** The moment under the pointer, of the device and range that are shown now; null: none. */
+export const hovered = computed(() => (pointer_x.value === null ? null : moment_at(pointer_x.value)));
 /** The highlighted key; null: all are in colour. */
 export const isolated = signal<string | null>(null);
 export const by = part("by");
@@ -147,6 +156,13 @@ const moment_asked = ask("levels", () =>
   { slot: "levels of the moment" },
 );
 export const moment_levels = computed(() => {
-  const answer = moment_asked.value.answer;
-  return answer ? levels_of(answer) : null;
+  const { answer, query } = moment_asked.value;
+  return answer && is_of_subject(query) ? levels_of(answer) : null;
 });
+/** Whether an answer is of the shown file and device: until theirs comes, the chart stays, but its figures are not theirs. */
+function is_of_subject(query: Query): boolean {
+  const { file, device } = subject();
+  return query.file === file && query.device === device;
+}
+/** The readout of the column under the pointer; null: none. */
+export const pointed = computed(() => (hovered.value !== null && is_of_subject(levels_asked.value.query) ? reading_at(levels.value, hovered.value) : null));

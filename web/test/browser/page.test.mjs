@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import test, { after, before, describe } from "node:test";
-import { HOSTILE, serve } from "../mock.mjs";
+import { HOSTILE, make_run, serve } from "../mock.mjs";
 import { KINDS, launch } from "./browsers.mjs";
 import { walk } from "./walk.mjs";
 
@@ -23,7 +23,7 @@ async function open(hash = "", options = {}) {
   page.on("pageerror", (error) => page.problems.push(String(error)));
   page.on("console", (line) => /Content Security|Refused/.test(line.text()) && page.problems.push(line.text()));
   page.on("request", (request) => new URL(request.url()).hostname === "127.0.0.1" || /^(data|blob):/.test(request.url()) || page.problems.push(`asked ${request.url()}`));
-  await page.goto(`${mock.address}${options.query ?? ""}#${hash}`);
+  await page.goto(`${(options.of ?? mock).address}${options.query ?? ""}#${hash}`);
   await page.waitForSelector(".legend tbody tr, .legend tfoot tr");
   await page.waitForLoadState("networkidle");
   await page.waitForTimeout(150);
@@ -229,6 +229,36 @@ for (const kind of KINDS)
       const table = await open("shape=table&library=true");
       assert.match(await table.locator("table.data").first().innerText(), /y… \(200,000 characters\)|<img src=x/);
       await table.context().close();
+    });
+
+    test("what the pointer rests on is read anew where another device is shown, and a key goes before it", async (t) => {
+      const two = await serve({ ...make_run(), others: [make_run({ steps: 1, layers: 5 })] });
+      t.after(() => two.close());
+      const page = await open("device=1", { of: two });
+      await page.getByLabel("Device").selectOption("0");
+      const box = await page.locator(".over-time canvas.top").boundingBox();
+      await page.mouse.move(box.x + box.width - 1, box.y + box.height - 40);
+      /** Once the readout is of a run: its bytes are those of the moment that it names. */
+      const check = async (run, at) => {
+        await page.waitForFunction((events) => document.querySelector(".readout").innerText.includes(` of ${events}`), count(run.events));
+        const [, event, bytes] = /event ([\d,]+) of [\d,]+\s+([\d,]+) bytes/.exec(await readout(page)).map((text) => Number(text.replaceAll(",", "")));
+        assert.equal(bytes, run.totals[event]);
+        assert.ok(at(event), `event ${event}`);
+        assert.equal(await page.locator(".legend tfoot tr").first().locator(".v").innerText(), `${(bytes / 2 ** 20).toFixed(bytes < 99.95 * 2 ** 20 ? 1 : 0)} MiB`);
+      };
+      const is_last = (run) => (event) => event >= run.events - 2;
+      await check(two.run, is_last(two.run));
+      await page.waitForSelector(".tooltip");
+      // By a click that moves no pointer: it stays on the chart.
+      await page.getByRole("button", { name: "Undo" }).evaluate((button) => button.click());
+      await check(two.run.others[0], is_last(two.run.others[0]));
+      assert.equal(await page.locator(".tooltip").count(), 1);
+      await page.keyboard.press("p");
+      await page.waitForFunction(() => /at the peak/.test(document.querySelector(".readout").innerText));
+      assert.equal(await page.locator(".tooltip").count(), 0);
+      await page.mouse.move(box.x + box.width - 3, box.y + box.height - 40);
+      await page.waitForFunction(() => !/at the peak/.test(document.querySelector(".readout").innerText));
+      await page.context().close();
     });
 
     test("keys move, undo brings back, and the address holds the view", async () => {
