@@ -54,6 +54,31 @@ export function column_at(levels: Levels, event: number): number {
   }
   return low;
 }
+/** The columns of the peaks: of every hill its highest, if it has 70 % of the highest of all. A dip of less than a tenth of
+ *  what lies between the lowest and the highest parts no hill. */
+export function peaks_of(total: ArrayLike<number>): number[] {
+  let [most, least] = [-Infinity, Infinity];
+  for (let i = 0; i < total.length; ++i) (most = Math.max(most, total[i])), (least = Math.min(least, total[i]));
+  const dip = (most - least) / 10;
+  const out: number[] = [];
+  if (!(dip > 0)) return out;
+  let top = 0; // the highest of the hill; -1: down from one
+  let low = total[0];
+  for (let i = 1; i < total.length; ++i) {
+    const value = total[i];
+    if (top < 0) {
+      low = Math.min(low, value);
+      if (value - low >= dip) top = i;
+    } else if (value > total[top]) top = i;
+    else if (total[top] - value >= dip) {
+      out.push(top);
+      top = -1;
+      low = value;
+    }
+  }
+  if (top >= 0) out.push(top);
+  return out.filter((i) => total[i] >= 0.7 * most);
+}
 /** Bytes of every key in a column, in the order of the keys. */
 export function values_at(levels: Levels, column: number): number[] {
   return levels.keys.map((_, key) => levels.values[key * levels.columns + column] ?? 0);

@@ -3,6 +3,7 @@ import { signal } from "@preact/signals";
 import { device, moment, moments, range, visible } from "../state/run.ts";
 import { go } from "../state/view.ts";
 import { Axis } from "./axis.ts";
+import { peaks_of } from "./bands.ts";
 import * as data from "./time_data.ts";
 
 /** Whether a drag pans instead of selecting a range. */
@@ -63,16 +64,11 @@ export function to_peak(): void {
   const peak = device.value?.peak?.event;
   if (peak !== undefined) choose(peak, { moment: -1 });
 }
-/** Goes to the next or previous local peak among the shown columns: the highest between two troughs. */
+/** Goes to the next or previous peak among the shown columns. */
 export function to_next_peak(direction: 1 | -1): void {
   const shown = data.levels.value;
   if (!shown) return;
-  const peaks: number[] = [];
-  const most = Math.max(...shown.total);
-  for (let i = 1; i + 1 < shown.columns; ++i) {
-    const value = shown.total[i];
-    if (value >= 0.7 * most && value >= shown.total[i - 1] && value > shown.total[i + 1]) peaks.push(shown.event[i]);
-  }
+  const peaks = peaks_of(shown.total).map((column) => shown.event[column]);
   const next = direction > 0 ? peaks.find((event) => event > moment.value) : peaks.findLast((event) => event < moment.value);
   if (next !== undefined) choose(next);
 }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { load } from "../load.mjs";
 
-const { band_rects, block_spans, column_of, fetch_again, fetch_for, Axis, byte_ticks, ticks } = await load("views/bands.ts", "views/axis.ts");
+const { band_rects, block_spans, column_of, peaks_of, fetch_again, fetch_for, Axis, byte_ticks, ticks } = await load("views/bands.ts", "views/axis.ts");
 const NONE = 0xffffffff;
 
 function levels_of(values, event, begin) {
@@ -55,6 +55,14 @@ test("blocks and the rest add up to the total of every column", () => {
   }
 });
 
+test("a hill has one peak, whatever small dips it has; a low one and a flat line have none", () => {
+  // From 0 to 100: a dip of 9 parts no hill, one of 10 does.
+  assert.deepEqual(peaks_of([0, 80, 100, 91, 99, 20, 0, 90, 80, 85, 0, 69, 0]), [2, 7]);
+  assert.deepEqual(peaks_of([100, 0, 50, 90, 80, 90, 81, 0, 100]), [0, 3, 5, 8]);
+  assert.deepEqual(peaks_of([7, 7, 7]), []);
+  assert.deepEqual(peaks_of([]), []);
+});
+
 test("a moment finds its column", () => {
   const levels = levels_of([[1, 2, 3]], [0, 4, 9], [0, 4, 5, 10]);
   assert.deepEqual([0, 3, 4, 5, 9, 10, 11].map((e) => column_of(levels, e)), [0, 0, 1, 2, 2, 2, -1]);
@@ -95,6 +103,12 @@ test("ticks are round and few", () => {
   assert.deepEqual(ticks(0, 10, 5), [0, 2, 4, 6, 8, 10]);
   assert.deepEqual(ticks(0, 4096, 4, true), [0, 1024, 2048, 3072, 4096]);
   assert.deepEqual(ticks(0, NaN, 5), []);
+});
+
+test("an axis of nothing has one size", () => {
+  assert.deepEqual(byte_ticks(1.06 / 1.02, 300), [0]);
+  assert.deepEqual(byte_ticks(8, 300), [0, 2, 4, 6, 8]);
+  assert.deepEqual(byte_ticks(3, 900), [0, 1, 2, 3]);
 });
 
 test("an axis of 120 pixels or more has at least four sizes, and none nearer than 20 pixels to the next", () => {
