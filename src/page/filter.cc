@@ -203,7 +203,8 @@ class Filter::Parser {
       if (!size) return refuse(begin + at, "expected a size, such as 10MiB, 1GB or 4096");
       term.number = *size;
     } else if (!whole_number(text, &term.number)) {
-      return refuse(begin + at, "expected a number of events");
+      return refuse(begin + at, in_quotes(word) + ": lived takes a number of events, as in " +
+                                    in_quotes("lived>100") + "; it knows no steps and no times");
     }
     return term;
   }

@@ -248,6 +248,16 @@ TEST(Filter, ABadOneSaysWhere) {
   EXPECT_TRUE(Filter::parse("  ")->takes_all());
 }
 
+TEST(Filter, WhatLivedTakesIsSaid) {
+  const auto refused = Filter::parse("conv lived>2steps");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().at, 11u);
+  EXPECT_EQ(refused.error().message,
+            "\"lived>2steps\": lived takes a number of events, as in \"lived>100\"; it knows no "
+            "steps and no times");
+  EXPECT_TRUE(Filter::parse("lived>2"));
+}
+
 TEST(Filter, AMistypedFieldIsNamed) {
   const auto said = [](std::string_view text) {
     const auto filter = Filter::parse(text);

@@ -67,9 +67,10 @@ export function ticks(low: number, high: number, wanted: number, binary = false)
   return out;
 }
 
-/** Sizes for an axis of some height: at least four where it has 120 pixels, 20 pixels apart or more. */
+/** Sizes for an axis of some height: at least four where it has 120 pixels, 20 pixels apart or more. Of nothing: 0 alone. */
 export function byte_ticks(most: number, height_px: number): number[] {
-  return ticks(0, most, Math.max(2, Math.min(6, height_px / 20), height_px / 40), true);
+  if (most < 2) return [0];
+  return ticks(0, most, Math.max(2, Math.min(6, height_px / 20), height_px / 40), true).filter(Number.isInteger);
 }
 
 export interface Fetch {
