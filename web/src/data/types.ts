@@ -15,6 +15,7 @@ export interface Device {
   unknown?: { what: string; reason: string }[];
   peak: { event: number; time_ns: number | null; bytes: number } | null;
   base_bytes: number;
+  end_bytes: number;
 }
 export interface Named {
   id: number;

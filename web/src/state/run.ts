@@ -21,10 +21,10 @@ export const device = computed<Device | null>(() => {
 });
 
 export const has_times = computed(() => device.value?.first_time_ns != null && device.value.has_times !== false);
-/** A file of one moment has no history: what is live in it was live before. */
+/** A file of one moment has no history: what is live in it was live before, and no event changes it. */
 export const is_one_moment = computed(() => {
   const of = device.value;
-  return !!of && of.events <= 1 && of.base_bytes > 0 && of.peak?.bytes === of.base_bytes;
+  return !!of && of.events <= 1 && of.base_bytes > 0 && of.peak?.bytes === of.base_bytes && of.end_bytes === of.base_bytes;
 });
 
 /** How many moments there are: before the first event, and after each. */
