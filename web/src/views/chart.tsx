@@ -16,6 +16,10 @@ export interface Curve {
 /** The colour of the k-th line: the first two are blue and red. */
 export const tint = (k: number) => nth(k === 1 ? 3 : k === 3 ? 1 : k, is_dark.value);
 export const DASHES = [undefined, [6, 4], [2, 3], [10, 3, 2, 3]];
+/** A curve's sign in a legend: dashed as the curve is. */
+export function Dash({ dash, colour = "currentColor" }: { dash?: number[]; colour?: string }) {
+  return <svg class="dash" viewBox="0 0 22 2" aria-hidden="true"><path d="M0 1h22" stroke={colour} stroke-width="2" stroke-dasharray={dash?.join(" ")} /></svg>;
+}
 const LEFT = 66;
 const BOTTOM = 20;
 
@@ -119,7 +123,7 @@ export function Curves(props: { curves: Curve[]; marks?: { x: number; text: stri
       <div class="strip">
         {props.curves.map((curve, k) => (
           <span class="field" key={curve.name}>
-            <span class={`dash ${curve.dash ? "dashed" : ""}`} style={{ borderColor: css(tint(k)) }} /> {format.plain(curve.name, 60)}
+            <Dash dash={curve.dash} colour={css(tint(k))} /> {format.plain(curve.name, 60)}
           </span>
         ))}
       </div>

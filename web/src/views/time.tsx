@@ -4,6 +4,7 @@ import { css, SurfaceBox } from "../draw/index.ts";
 import * as format from "../format.ts";
 import { device, file, has_times, is_one_moment, is_peak, moment, range } from "../state/run.ts";
 import { go, part } from "../state/view.ts";
+import { Dash } from "./chart.tsx";
 import { Minimap } from "./minimap.tsx";
 import { Lanes } from "./lanes.tsx";
 import { drags_pan, fit, follow_pointer, show_all, to_next_peak, to_out_of_memory, to_peak, touch_marks, zoom } from "./moves.ts";
@@ -116,7 +117,7 @@ function Legend() {
             <tr key={name} class={on.includes(name) ? "" : "off"}>
               <td>
                 <button aria-pressed={on.includes(name)} onClick={() => toggle(name)} title="Click to show or hide this line.">
-                  <span class={`dash ${LINE_DASH[name].length > 2 || LINE_DASH[name][0] > 3 ? "dashed" : "dotted"} ${name === "capacity" ? "bad" : ""}`} />
+                  <span class={name === "capacity" ? "bad" : ""}><Dash dash={LINE_DASH[name]} /></span>
                   <span class="cut">{text}</span>
                 </button>
               </td>

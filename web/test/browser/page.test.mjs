@@ -164,6 +164,8 @@ for (const kind of KINDS)
       assert.deepEqual((await said()).slice(0, 2), [
         "No allocation would fail; with the recorded settings 1 fails.", `Peak reserved: ${peak - 20} MiB, -20.0 MiB against the recorded settings in the replay (${peak} MiB).`,
       ]);
+      // The legend's signs are dashed as the curves: solid, dashed, dotted.
+      assert.deepEqual(await page.locator(".report .dash path").evaluateAll((all) => all.map((one) => one.getAttribute("stroke-dasharray"))), [null, "6 4", "2 3"]);
       assert.deepEqual(await page.evaluate(walk), []);
       await page.context().close();
     });
