@@ -80,7 +80,11 @@ export function from_hash(hash: string): View {
 const past: View[] = [];
 const future: View[] = [];
 let changed_at = 0;
-const MERGE_MS = 600; // faster movements are one undo step
+let changed = -1;
+/** What changes often while it is moved or typed: as long as no pause is longer, it is one undo step. */
+const MERGED: { members: (keyof View)[]; pause_ms: number }[] = [
+  { members: ["from", "to"], pause_ms: 600 }, { members: ["range_from", "range_to"], pause_ms: 600 }, { members: ["search"], pause_ms: 2000 },
+];
 const MOST_STEPS = 200;
 
 export const can_undo = signal(false);
@@ -99,7 +103,7 @@ export function is_elsewhere(before: View, after: View): boolean {
   return (["file", "device", "tab", "inside"] as const).some((name) => before[name] !== after[name]);
 }
 
-/** Changes the view. Quick successive changes of the visible range are one undo step. */
+/** Changes the view. Zooming, dragging and typing are one undo step each. */
 export function go(wanted: Partial<View>): void {
   const before = view.peek();
   const changes = (name: keyof View) => (wanted[name] ?? before[name]) !== before[name];
@@ -107,13 +111,14 @@ export function go(wanted: Partial<View>): void {
     ...(changes("file") || changes("device") ? OF_ONE_DEVICE : {}), ...(OF_ONE_TREE.some(changes) ? { inside: 0 } : {}), ...wanted,
   };
   if (Object.entries(patch).every(([name, value]) => before[name as keyof View] === value)) return;
-  const moves = Object.keys(patch).every((name) => name === "from" || name === "to");
+  const kind = MERGED.findIndex(({ members }) => Object.keys(wanted).every((name) => members.includes(name as keyof View)));
   const now = Date.now();
-  if (!moves || now - changed_at > MERGE_MS || past.length === 0) {
+  if (kind < 0 || kind !== changed || now - changed_at > MERGED[kind].pause_ms) {
     past.push(before);
     if (past.length > MOST_STEPS) past.shift();
   }
-  changed_at = moves ? now : 0;
+  changed_at = now;
+  changed = kind;
   future.length = 0;
   view.value = { ...before, ...patch };
   told();
@@ -132,7 +137,7 @@ function step(source: View[], target: View[]): void {
   const next = source.pop();
   if (!next) return;
   target.push(view.peek());
-  changed_at = 0;
+  changed = -1;
   view.value = next;
   told();
 }

@@ -29,6 +29,22 @@ test("Back returns from another file, device, tab or tile, not from a movement",
   for (const patch of [{ from: 3, to: 9 }, { moment: 4 }, { by: "line" }, { filter: "x" }]) assert.equal(is_elsewhere(START, { ...START, ...patch }), false);
 });
 
+test("typing, dragging and zooming are one step of undo each", () => {
+  const start = view.peek();
+  for (const search of ["d", "dr", "dro"]) go({ search });
+  for (const to of [20, 30, 40]) go({ range_from: 10, range_to: to });
+  for (const to of [50, 60]) go({ from: 5, to });
+  const [zoomed, dragged, typed] = [view.peek(), { ...start, search: "dro", inside: 0, range_from: 10, range_to: 40 }, { ...start, search: "dro" }];
+  assert.deepEqual(zoomed, { ...dragged, from: 5, to: 60 });
+  for (const before of [dragged, typed, start]) {
+    undo();
+    assert.deepEqual(view.peek(), before);
+  }
+  go({ search: "x" }); // after an undo a step of its own
+  undo();
+  assert.deepEqual(view.peek(), start);
+});
+
 test("a tile is of one tree of holders: another moment, filter or kind of holder shows all", () => {
   go({ inside: 7, shape: "treemap" });
   go({ tab: "space", by: "line" });
