@@ -169,18 +169,30 @@ PageAnswer block_next_answer(PageRequest& request) {
   const Filter filter = request.filter("q");
   if (request.is_refused()) return request.refusal();
   const PageFile::Taken taken = request.file().taken(device, filter);
-  const auto found = [&](uint32_t block) {
-    return json_answer({{"id", block}, {"event", table.start[block]}});
-  };
-  if (is_back) {
-    const uint32_t end = after == 0 ? 0 : table.started_by(after - 1);
-    for (uint32_t b = end; b-- > 0;) {
-      if (taken == nullptr || (*taken)[b]) return found(b);
+  const auto matches = [&](uint32_t block) { return taken == nullptr || (*taken)[block] != 0; };
+  const uint32_t blocks = table.blocks();
+  uint32_t first = 0;
+  if (!is_back) first = table.started_by(after);
+  if (is_back && after > 0) first = table.started_by(after - 1);
+  for (uint32_t i = 0; i < blocks; ++i) {
+    // From the last one it goes on with the first.
+    const uint64_t at = is_back ? uint64_t{first} + blocks - 1 - i : uint64_t{first} + i;
+    const auto block = static_cast<uint32_t>(at % blocks);
+    if (!matches(block)) continue;
+    uint32_t position = 0, all = 0;
+    for (uint32_t b = 0; b < blocks; ++b) {
+      if (!matches(b)) continue;
+      ++all;
+      if (b <= block) ++position;
     }
-  } else {
-    for (uint32_t b = table.started_by(after); b < table.blocks(); ++b) {
-      if (taken == nullptr || (*taken)[b]) return found(b);
-    }
+    const Tables& tables = request.file().tables();
+    return json_answer(
+        {{"id", block},
+         {"event", table.start[block]},
+         {"position", position},
+         {"matches", all},
+         {"size_bytes", table.size_bytes[block]},
+         {"line", headline_text(tables, headline_node(tables, table.stack[block]), "")}});
   }
   return json_answer({{"id", nullptr}, {"event", nullptr}});
 }

@@ -89,9 +89,15 @@ def test_what_is_searched_is_found(on_paper):
         header, columns = page.ask("search", q=q, columns=4)
         assert columns["block"] == found, q
         assert header["matches"] == len(found) == sum(columns["hits"])
-    assert page.ask("block_next", q="bytes>4MiB", after=0) == {"id": 3, "event": 10}
-    assert page.ask("block_next", q="early", after=2) == {"id": None, "event": None}
-    assert page.ask("block_next", q="early", after=10, direction="previous") == {"id": 0, "event": 2}
+    big = {"id": 3, "event": 10, "position": 1, "matches": 1, "size_bytes": 16 * MIB, "line": "/job/train.py:4 big"}
+    assert page.ask("block_next", q="bytes>4MiB", after=0) == big
+    early = {"id": 0, "event": 2, "position": 1, "matches": 1, "size_bytes": 4 * MIB, "line": "/job/train.py:1 early"}
+    assert page.ask("block_next", q="early", after=2) == early  # After the last one the first.
+    assert page.ask("block_next", q="early", after=10, direction="previous") == early
+    found = [page.ask("block_next", q="bytes>=4MiB not late", after=after) for after in (0, 2, 3, 10)]
+    assert [(one["id"], one["position"], one["matches"]) for one in found] == [(0, 1, 3), (1, 2, 3), (3, 3, 3), (0, 1, 3)]
+    assert page.ask("block_next", q="bytes>=4MiB not late", after=0, direction="previous")["id"] == 3
+    assert page.ask("block_next", q="nothing like it") == {"id": None, "event": None}
 
 
 def test_holders_of_a_range_are_what_it_made_left_and_freed(on_paper):

@@ -6,7 +6,7 @@ import { is_dark } from "./draw/palette.ts";
 import { save_holders, save_levels, save_png, save_svg } from "./export.ts";
 import * as format from "./format.ts";
 import { Help, help_open, toggle_theme } from "./keys.tsx";
-import { device, failure, file, files, has_times, loading, lost, refused, store } from "./state/run.ts";
+import { device, failure, file, files, has_times, loading, lost, store } from "./state/run.ts";
 import { dropped, growth, is_dragged_over, read_again } from "./state/source.ts";
 import { can_redo, can_undo, go, part, redo, TABS, undo } from "./state/view.ts";
 import { copy } from "./views/parts.tsx";
@@ -17,10 +17,10 @@ import { Devices } from "./views/devices.tsx";
 import { Holders } from "./views/holders.tsx";
 import { lanes } from "./views/time_data.ts";
 import { Findings, findings_count, Report, worst_finding } from "./views/report.tsx";
+import { SearchBox, SearchState } from "./views/search.tsx";
 import { Source } from "./views/source.tsx";
 import { Space } from "./views/space.tsx";
 import { BY, TimeView } from "./views/time.tsx";
-import * as data from "./views/time_data.ts";
 import { WhatIf } from "./views/whatif.tsx";
 
 const VIEWS: Record<string, () => ComponentChildren> = {
@@ -43,9 +43,6 @@ function Logo() {
 function Bar() {
   const shown = file.value;
   const devices = shown?.devices ?? [];
-  const hits = data.hits.value;
-  const typed = part("search").value;
-  const wrong = refused.value?.text === typed ? refused.value.why : hits.error_at !== null && hits.query.q === typed ? hits.error : null;
   return (
     <header class="bar">
       <span class="brand"><Logo /><h1>gpumemprof</h1></span>
@@ -75,18 +72,10 @@ function Bar() {
             <button aria-pressed={part("axis").value === "event"} onClick={() => go({ axis: "event" })}>Events</button>
             <button aria-pressed={part("axis").value === "time"} onClick={() => go({ axis: "time" })} disabled={!has_times.value} title={has_times.value ? undefined : "No event times were recorded."}>Time</button>
           </span>
-          <form class="search" role="search" onSubmit={(event) => { event.preventDefault(); go({ filter: part("search").value }); }}>
-            <input
-              id="search-box" type="search" aria-label="Search; Enter filters all views" placeholder="Search; Enter filters: bytes>1MiB" value={typed}
-              aria-invalid={!!typed && !!wrong} aria-describedby={typed && wrong ? "search-error" : undefined}
-              onInput={(event) => go({ search: event.currentTarget.value })} maxLength={1000} spellcheck={false}
-            />
-            <kbd>/</kbd>
-            {typed && wrong ? <span id="search-error" class="why bad" role="alert">{format.plain(wrong)}</span> : null}
-          </form>
+          <SearchBox />
         </>
       ) : null}
-      {typed && hits.answer ? <span class="dim n" role="status">{format.plural(hits.answer.head.matches ?? 0, "block")}, {format.bytes(hits.answer.head.bytes)}</span> : null}
+      <SearchState />
       <span class="grow wide-only" aria-hidden="true" />
       <button class="plain icon" onClick={undo} disabled={!can_undo.value} aria-label="Undo" title="Undo (u)">↶</button>
       <button class="plain icon" onClick={redo} disabled={!can_redo.value} aria-label="Redo" title="Redo (U)">↷</button>

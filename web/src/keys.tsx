@@ -2,12 +2,12 @@
 import { signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { is_dark } from "./draw/palette.ts";
-import { device, has_times, moment, moments, subject } from "./state/run.ts";
+import { device, has_times, moment, moments } from "./state/run.ts";
 import { go, part, redo, TABS, undo } from "./state/view.ts";
 import { go_out } from "./views/holders.tsx";
 import * as moves from "./views/moves.ts";
+import { next_hit } from "./views/search.tsx";
 import { pointer_x } from "./views/time_data.ts";
-import { store } from "./state/run.ts";
 
 export const help_open = signal(false);
 const GROUPS = ["category", "module", "line", "stack", "stream", "process", "thread", "blocks", "none"];
@@ -19,13 +19,6 @@ export function toggle_theme(): void {
   } catch {
     // Without storage the choice lasts while the page is open.
   }
-}
-/** Goes to the next or previous block that matches the search. */
-async function next_hit(direction: 1 | -1): Promise<void> {
-  const q = part("search").value;
-  if (!q || !store.value) return;
-  const answer = await store.value.ask("block_next", { ...subject(), q, after: moment.value, direction }).catch(() => null);
-  if (answer && answer.head.id !== null && answer.head.id !== undefined) moves.choose(answer.head.event, { block: answer.head.id });
 }
 function next_in(list: string[], now: string, by: number): string {
   return list[(list.indexOf(now) + by + list.length) % list.length];
@@ -52,7 +45,7 @@ const KEYS: Key[] = [
   { keys: [","], shown: ",", text: "Previous event", act: () => moves.choose(moment.value - 1) },
   { keys: ["m"], shown: "m", text: "Start a range at the moment, or end it there", act: () => mark_to_moment() },
   { keys: ["v"], shown: "v", text: "Drag selects or pans", act: () => (moves.drags_pan.value = !moves.drags_pan.value) },
-  { keys: ["/"], shown: "/", text: "Search", act: () => focus("search-box") },
+  { keys: ["/"], shown: "/", text: "Search. Enter: the next match, out of the box; Ctrl+Enter: filter; Esc: no search", act: () => focus("search-box") },
   { keys: ["n"], shown: "n", text: "Next block that matches the search", act: () => void next_hit(1) },
   { keys: ["N"], shown: "N", text: "Previous block that matches the search", act: () => void next_hit(-1) },
   { keys: ["x"], shown: "x", text: "Axis: events or time", act: () => go({ axis: part("axis").value === "event" && has_times.value ? "time" : "event" }) },
@@ -164,7 +157,7 @@ export function Help() {
       <p class="long">
         <span class="code">conv "layers.3" /adam.*step/ bytes&gt;10MiB lived&gt;100 category:activation module:layers.3 stream:7 process:1 thread:x not …</span>
       </p>
-      <p class="dim">Words are searched in frames and modules. A block must match all terms.</p>
+      <p class="dim">Words are searched in frames and modules. A block must match all terms. lived counts events.</p>
     </dialog>
   );
 }

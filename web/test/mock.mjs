@@ -258,6 +258,8 @@ export const PICTURE = {
   })),
   alerts: [{ time_ns: 1.7e18, level: "critical", subject: "nvidia:0", text: "96 % of the memory is in use" }, { time_ns: 1.7e18, level: "warning", subject: "pid 101 cuda:0", text: "grows by 180 MiB a minute" }],
 };
+/** The blocks of which a frame has the text. */
+const matching = (run, q) => run.blocks.filter((block) => run.stacks[block.stack].some((frame) => frame.includes(q.get("q"))));
 /** Other devices of the run are runs of their own: `others`, of which `main` says which one the report is about. */
 function answer_to(whole, name, path, q, { state, sent }) {
   const run = path === "run" ? whole : (whole.others?.[Number(q.get("device") ?? 0) - 1] ?? whole);
@@ -284,6 +286,15 @@ function answer_to(whole, name, path, q, { state, sent }) {
     case "whatif": return columns(whatif(run, q));
     case "compare": return columns(compare(run, q));
     case "marks": return columns(marks(run));
+    case "search": {
+      const all = matching(run, q).filter((block) => block.start < to && (block.end === NONE || block.end > from));
+      return columns(encode({ from, to, matches: all.length, bytes: all.reduce((sum, block) => sum + block.bytes, 0) }, { begin: Uint32Array.from([from, to]), hits: Uint32Array.from([all.length]) }));
+    }
+    case "block_next": {
+      const [all, after, is_back] = [matching(run, q), Number(q.get("after")), Number(q.get("direction")) < 0];
+      const block = is_back ? (all.findLast((one) => one.start < after) ?? all.at(-1)) : (all.find((one) => one.start > after) ?? all[0]);
+      return json(block ? { id: block.id, event: block.start, position: all.indexOf(block) + 1, matches: all.length, size_bytes: block.bytes, line: run.stacks[block.stack].at(-2) } : { id: null, event: null });
+    }
     case "block": {
       const block = run.blocks[Number(q.get("id"))];
       return block && json({ block: { id: block.id, size_bytes: block.bytes, start: block.start, end: block.end === NONE ? null : block.end, category: CATEGORIES[block.category], module: block.module }, frames: run.stacks[block.stack].map((text) => ({ function: text, kind: "user" })).reverse() });

@@ -360,7 +360,7 @@ for (const kind of KINDS)
       const page = await open("moment=77&shape=table&hold=category");
       const before = await page.locator("table.data tbody").first().innerText();
       await page.locator("#search-box").fill("bytes>10XiB");
-      await page.keyboard.press("Enter");
+      await page.keyboard.press("Control+Enter");
       const said = page.locator("#search-error");
       await said.waitFor();
       assert.equal(await said.innerText(), "expected a size, such as 10MiB, 1GB or 4096");
@@ -377,6 +377,37 @@ for (const kind of KINDS)
       await opened.locator("#search-error").waitFor();
       assert.match(await readout(opened), new RegExp(`${count(mock.total_at(77))} bytes`));
       for (const one of [page, opened]) await one.context().close();
+    });
+
+    test("Enter goes to a match and n and N to others, each of which is named; Escape leaves no search", async () => {
+      const page = await open("moment=1");
+      const adam = mock.run.blocks.filter((block) => mock.run.stacks[block.stack].includes("optim.py:5 adam"));
+      assert.equal(adam.length, 40);
+      await page.keyboard.press("/");
+      await page.keyboard.type("adam");
+      await page.waitForFunction(() => document.querySelector(".found")?.innerText === "40 blocks, 80.0 MiB");
+      const goes_to = async (key, position) => {
+        await page.keyboard.press(key);
+        await page.waitForFunction((text) => document.querySelector(".found")?.innerText === text, `${position} of 40: 2.00 MiB, adam optim.py:5`);
+        const { id, start } = adam[position - 1];
+        await page.waitForFunction((wanted) => location.hash.includes(wanted[0]) && location.hash.includes(wanted[1]), [`moment=${start}`, `block=${id}`]);
+      };
+      await goes_to("Enter", 1);
+      assert.notEqual(await page.evaluate(() => document.activeElement.id), "search-box");
+      for (const [key, position] of [["n", 2], ["n", 3], ["N", 2], ["N", 1], ["N", 40], ["n", 1]]) await goes_to(key, position);
+      assert.equal(await page.evaluate(() => location.hash.includes("filter=")), false);
+      // The filter is another thing: by its button, or with Ctrl.
+      await page.getByRole("button", { name: "Filter", exact: true }).click();
+      await page.waitForFunction(() => /filter=adam.*search=adam/.test(location.hash));
+      await page.getByRole("button", { name: "Remove filter" }).click();
+      await page.keyboard.press("/");
+      await page.keyboard.press("Control+Enter");
+      await page.waitForFunction(() => /filter=adam/.test(location.hash));
+      await page.keyboard.press("Escape");
+      await page.waitForFunction(() => !location.hash.includes("search="));
+      assert.equal(await page.locator("#search-box").inputValue(), "");
+      assert.equal(await page.locator(".found").count(), 0);
+      await page.context().close();
     });
 
     test("the badge counts the findings that are listed; a line names those told within another", async () => {
