@@ -6,7 +6,7 @@ import { is_dark } from "./draw/palette.ts";
 import { save_holders, save_levels, save_png, save_svg } from "./export.ts";
 import * as format from "./format.ts";
 import { Help, help_open, toggle_theme } from "./keys.tsx";
-import { device, failure, file, files, has_times, loading, lost, store } from "./state/run.ts";
+import { beginning, device, failure, file, files, has_times, loading, lost, store } from "./state/run.ts";
 import { dropped, growth, is_dragged_over, read_again } from "./state/source.ts";
 import { can_redo, can_undo, go, part, redo, TABS, undo } from "./state/view.ts";
 import { copy } from "./views/parts.tsx";
@@ -40,6 +40,8 @@ function Logo() {
   );
 }
 
+const to_file = (index: number) => go({ file: index, device: beginning(index, null).device });
+
 function Bar() {
   const shown = file.value;
   const devices = shown?.devices ?? [];
@@ -48,7 +50,7 @@ function Bar() {
       <span class="brand"><Logo /><h1>gpumemprof</h1></span>
       {files.value.length > 1 ? (
         <label class="field"><span>File</span>
-          <select value={String(part("file").value)} onChange={(event) => go({ file: Number(event.currentTarget.value), device: 0 })}>
+          <select value={String(part("file").value)} onChange={(event) => to_file(Number(event.currentTarget.value))}>
             {files.value.map((one, i) => <option key={i} value={String(i)}>{format.plain(one.name, 60)}</option>)}
           </select>
         </label>

@@ -5,10 +5,9 @@ import { App } from "./app.tsx";
 import { EmbeddedStore } from "./data/embedded.ts";
 import { ServerStore } from "./data/server.ts";
 import type { Store } from "./data/store.ts";
-import type { RunFile } from "./data/types.ts";
 import { is_dark } from "./draw/palette.ts";
 import { listen_to_keys } from "./keys.tsx";
-import { failure, store } from "./state/run.ts";
+import { beginning, failure, files, loading, store } from "./state/run.ts";
 import { listen_to_drops, open_run, watch } from "./state/source.ts";
 import { from_hash, go, is_elsewhere, open, START, to_hash, view } from "./state/view.ts";
 import type { View } from "./state/view.ts";
@@ -26,15 +25,16 @@ function show(value: View): void {
   open((written = value));
 }
 
-/** Shows the device that the report is about, unless the address names another. */
-function start_at_main(opened: RunFile[], hash: string): void {
-  const main = ((opened[view.peek().file] ?? opened[0]).devices ?? []).findIndex((one) => one.is_main);
-  if (opened.every((one) => !one.devices?.length && one.document) && !hash) show({ ...view.peek(), tab: "report" });
-  if (main > 0 && !/(^#?|&)device=/.test(hash)) show({ ...view.peek(), device: main });
-  // One band of an unknown category would say nothing.
-  const shown = (opened[view.peek().file] ?? opened[0]).devices?.[view.peek().device];
-  if (shown?.unknown?.some((one) => one.what === "category") && !/(^#?|&)by=/.test(hash)) show({ ...view.peek(), by: "line" });
+/** Once a file's devices are known: what neither the address nor the reader has said. */
+function begin(hash: string): void {
+  const now = view.peek();
+  const wanted = from_hash(hash, beginning);
+  const said = new URLSearchParams(hash.replace(/^#/, ""));
+  const unsaid = (["device", "by", "tab"] as const).filter((name) => !said.has(name) && now[name] === START[name]);
+  show({ ...now, ...Object.fromEntries(unsaid.map((name) => [name, wanted[name]])) });
 }
+/** The view's address. */
+const address_of = (value: View) => to_hash(value, beginning(value.file, value.device));
 
 function start_theme(): void {
   let kept: string | null = null;
@@ -60,12 +60,14 @@ function start(): void {
   }
   show(from_hash(location.hash));
   addEventListener("hashchange", () => {
-    if (location.hash.replace(/^#/, "") !== to_hash(view.peek())) go((written = from_hash(location.hash)));
+    if (location.hash.replace(/^#/, "") !== address_of(view.peek())) go((written = from_hash(location.hash, beginning)));
   });
   let timer = 0;
   effect(() => {
     const now = view.value;
-    const hash = to_hash(now);
+    // What the page begins with is not known before the first file is: until then the address stays as it was given.
+    if (files.value.length === 0 || loading.value) return;
+    const hash = address_of(now);
     // Browsers refuse an address that changes too often.
     clearTimeout(timer);
     timer = setTimeout(() => {
@@ -83,7 +85,7 @@ function start(): void {
     store.value = from;
     const start = location.hash || (from instanceof EmbeddedStore ? from.start : "");
     show(from_hash(start));
-    void open_run(from, (opened) => start_at_main(opened, start)).then((is_open) => {
+    void open_run(from, () => begin(start)).then((is_open) => {
       if (is_open && from.kind === "server") void watch(from);
     });
     listen_to_drops();

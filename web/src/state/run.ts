@@ -5,7 +5,8 @@ import { Superseded } from "../data/store.ts";
 import type { Query, Store } from "../data/store.ts";
 import type { Answer } from "../data/columns.ts";
 import type { Device, RunFile } from "../data/types.ts";
-import { amend, part, view } from "./view.ts";
+import { amend, part, START, view } from "./view.ts";
+import type { View } from "./view.ts";
 
 export const store = signal<Store | null>(null);
 export const files = signal<RunFile[]>([]);
@@ -50,6 +51,16 @@ export const range = computed<[number, number] | null>(() => {
   return range_from >= 0 && range_to > range_from ? [range_from, range_to] : null;
 });
 
+/** What the page begins with where an address does not say: of a file the device that its report is about, and the report
+ *  where there are no events. One band of an unknown category would say nothing. */
+export function beginning(file_index: number, device_index: number | null): View {
+  const opened = files.value;
+  const devices = (opened[file_index] ?? opened[0])?.devices ?? [];
+  const main = Math.max(0, devices.findIndex((one) => one.is_main));
+  const has_no_category = devices[device_index ?? main]?.unknown?.some((one) => one.what === "category");
+  const is_report = opened.length > 0 && opened.every((one) => !one.devices?.length && one.document);
+  return { ...START, device: main, by: has_no_category ? "line" : START.by, tab: is_report ? "report" : START.tab };
+}
 /** The file and device of a query. */
 export function subject(): Query {
   return { file: view.value.file, device: view.value.device };

@@ -2,8 +2,7 @@
 import { signal } from "@preact/signals";
 import { ServerStore } from "../data/server.ts";
 import type { Store } from "../data/store.ts";
-import type { RunFile } from "../data/types.ts";
-import { failure, files, loading, lost, store } from "./run.ts";
+import { beginning, failure, files, loading, lost, store } from "./run.ts";
 import { go, view } from "./view.ts";
 
 const POLL_MS = 300;
@@ -25,14 +24,15 @@ const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 const name_of = (index: number) => files.value[index]?.name ?? "The file";
 
 /** Asks for the run until all of it is read. False: it never will be. */
-export async function open_run(from: Store, on_first: (opened: RunFile[]) => void = () => {}): Promise<boolean> {
+export async function open_run(from: Store, on_first: () => void = () => {}): Promise<boolean> {
   for (;;) {
     try {
       const { head } = await from.ask("run", {});
       loading.value = head.loading ?? null;
       if (head.files?.length) {
-        if (!files.value.some((one) => one.devices?.length)) on_first(head.files);
+        const is_first = !files.value.some((one) => one.devices?.length);
         files.value = head.files;
+        if (is_first) on_first();
       }
       if (!head.loading && !head.files?.length) failure.value = head.error ?? "No file to show.";
       if (!head.loading && !head.refresh_ms) return true;
@@ -122,7 +122,7 @@ export async function open_dropped(transfer: DataTransfer): Promise<void> {
     if (failed) return void (dropped.value = null); // The remarks have it.
     // Who compares keeps the baseline, A.
     if (view.peek().tab === "compare") go({ other: number, other_device: -1, at_b: -1 });
-    else go({ file: number, device: Math.max(0, files.value[number].devices.findIndex((one) => one.is_main)), filter: "", focus: "" });
+    else go({ file: number, device: beginning(number, null).device, filter: "", focus: "" });
     dropped.value = null;
   } catch (error) {
     say((error as Error).message, true);

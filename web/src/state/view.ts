@@ -52,18 +52,20 @@ export function part<K extends keyof View>(name: K): ReadonlySignal<View[K]> {
   return computed(() => view.value[name]);
 }
 
-/** The view as an address: only what differs from the start. */
-export function to_hash(value: View): string {
+/** The view as an address: only what differs from what the page would begin with. */
+export function to_hash(value: View, start: View = START): string {
   const out = new URLSearchParams();
   for (const name of Object.keys(START) as (keyof View)[])
-    if (value[name] !== START[name]) out.set(name, String(value[name]));
+    if (value[name] !== start[name]) out.set(name, String(value[name]));
   return out.toString();
 }
 
 /** The view in an address; an invalid member keeps its default. */
-export function from_hash(hash: string): View {
+export function from_hash(hash: string, start_of: (file: number, device: number | null) => View = () => START): View {
   const given = new URLSearchParams(hash.replace(/^#/, ""));
-  const out: Record<string, unknown> = { ...START };
+  const number_of = (name: string) => (Number.isSafeInteger(Number(given.get(name) ?? NaN)) ? Number(given.get(name)) : null);
+  const base = start_of(number_of("file") ?? START.file, number_of("device"));
+  const out: Record<string, unknown> = { ...base };
   for (const [name, start] of Object.entries(START)) {
     const text = given.get(name);
     if (text === null) continue;
@@ -73,7 +75,7 @@ export function from_hash(hash: string): View {
     } else if (typeof start === "boolean") out[name] = text === "true";
     else out[name] = text.slice(0, 2000);
   }
-  if (!TABS.some(([id]) => id === out.tab)) out.tab = START.tab;
+  if (!TABS.some(([id]) => id === out.tab)) out.tab = base.tab;
   return out as unknown as View;
 }
 

@@ -263,6 +263,21 @@ for (const kind of KINDS)
       await page.context().close();
     });
 
+    test("a reload shows the chosen device, also where it is not the one that the page begins with", async (t) => {
+      const two = await serve({ ...make_run(), others: [make_run({ steps: 1, layers: 5 })], main: 1 });
+      t.after(() => two.close());
+      const page = await open("", { of: two });
+      assert.equal(await page.getByLabel("Device").inputValue(), "1");
+      assert.equal(await page.evaluate(() => location.hash), "");
+      await page.getByLabel("Device").selectOption("0");
+      await page.waitForFunction(() => location.hash === "#device=0");
+      await page.reload();
+      await page.waitForFunction((events) => document.querySelector(".readout")?.innerText.includes(` of ${events}`), count(two.run.events));
+      assert.equal(await page.getByLabel("Device").inputValue(), "0");
+      assert.equal(await page.evaluate(() => location.hash), "#device=0");
+      await page.context().close();
+    });
+
     test("keys move, undo brings back, and the address holds the view", async () => {
       const page = await open();
       await page.keyboard.press("w");
