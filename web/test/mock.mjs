@@ -93,7 +93,7 @@ function levels(run, q) {
   const min = Float64Array.from(event, (_, i) => Math.min(...totals.slice(begin[i], begin[i + 1])));
   const reserved = Float64Array.from(total, (value) => Math.ceil(value / 20971520) * 20971520);
   const requested = Float64Array.from(total, (value) => value - Math.floor(value / 8));
-  return encode({ from, to, keys }, { begin, event, total, min, values, reserved, requested });
+  return encode({ from, to, keys }, { begin, event, time_ns: Float64Array.from(event, (e) => e * 1000), total, min, values, reserved, requested });
 }
 function all_totals(run) {
   if (run.totals) return run.totals;

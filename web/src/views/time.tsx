@@ -2,13 +2,14 @@
 import { computed, useSignal } from "@preact/signals";
 import { css, SurfaceBox } from "../draw/index.ts";
 import * as format from "../format.ts";
-import { device, file, has_times, is_one_moment, is_peak, moment, range } from "../state/run.ts";
+import { device, file, has_times, is_one_moment, is_peak, moment } from "../state/run.ts";
 import { go, part } from "../state/view.ts";
 import { Dash } from "./chart.tsx";
 import { Minimap } from "./minimap.tsx";
 import { Lanes } from "./lanes.tsx";
 import { drags_pan, fit, follow_pointer, show_all, to_next_peak, to_out_of_memory, to_peak, touch_marks, zoom } from "./moves.ts";
 import * as data from "./time_data.ts";
+import { RangeFigures } from "./range.tsx";
 import { draw_time, LINE_DASH, under } from "./time_draw.ts";
 
 /** The readout of the pointer's column, else of the chosen moment. */
@@ -197,14 +198,6 @@ export function TimeView() {
       <div class="left">
         <div class="strip">
           <Readout />
-          <span class="field range">
-            {range.value ? (
-              <>
-                <span>Range {format.count(range.value[0])} to {format.count(range.value[1])}</span>
-                <button class="plain" onClick={() => go({ range_from: -1, range_to: -1, what: "at" })}>Clear</button>
-              </>
-            ) : null}
-          </span>
           <Tools />
         </div>
         <Minimap />
@@ -230,7 +223,7 @@ export function TimeView() {
         <Lanes />
         {asked.answer?.summary ? <p class="notice">{asked.answer.summary}</p> : null}
       </div>
-      {file.value ? <Legend /> : null}
+      {file.value ? <aside class="beside"><Legend /><RangeFigures /></aside> : null}
     </section>
   );
 }

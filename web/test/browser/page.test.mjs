@@ -306,9 +306,17 @@ for (const kind of KINDS)
       await mark_range(page, box);
       // The chart stays where it was: it would move under the pointer.
       assert.deepEqual(await page.locator(".time .chart canvas.top").nth(1).boundingBox(), box);
+      const [from, to] = await page.evaluate(() => /range_from=(\d+)&range_to=(\d+)/.exec(location.hash).slice(1).map(Number));
+      // An event is a microsecond; what it nets is the difference of the levels at its ends.
+      const net = mock.total_at(to) - mock.total_at(from);
+      await page.waitForFunction((wanted) => document.querySelector(".range dd[title]")?.title === wanted, `${count(net)} bytes`);
+      const said = (await page.locator(".range").innerText()).replace(/\s+/g, " ");
+      assert.ok(said.startsWith(`Range ${count(from)} to ${count(to)} Clear Events ${count(to - from)} Duration ${(to - from).toFixed(3)} µs Net `), said);
+      // The moment's time has its place still.
+      assert.match(await readout(page), / µs|ms/);
+      assert.deepEqual(await page.evaluate(walk), []);
       await page.getByRole("button", { name: "Not freed", exact: true }).click();
       await page.waitForFunction(() => /allocated and not freed/.test(document.querySelector(".panel .strip").innerText));
-      const [from, to] = await page.evaluate(() => /range_from=(\d+)&range_to=(\d+)/.exec(location.hash).slice(1).map(Number));
       const left = mock.run.blocks.filter((block) => block.start > from && block.start <= to && block.end > to).reduce((sum, block) => sum + block.bytes, 0);
       await page.waitForFunction((wanted) => document.querySelector(".panel .strip b").title === wanted, `${count(left)} bytes`);
       await page.context().close();
