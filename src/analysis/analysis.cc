@@ -277,6 +277,11 @@ bool is_exact(const Analysis& analysis, const DeviceAnalysis& device) {
   return analysis.loss.has_every_event() && device.figures.repeated_allocs == 0;
 }
 
+const char* why_not_exact(const Analysis& analysis, const DeviceAnalysis& device) {
+  const bool is_known = analysis.loss.events != 0 || device.figures.repeated_allocs != 0;
+  return is_known ? "events were lost" : "events may have been lost";
+}
+
 bool has_requested_sizes(const DeviceAnalysis& device, const Tables& tables) {
   return device.snapshot != nullptr ||
          (device.device < tables.devices.size() && tables.devices[device.device].size_is_requested);

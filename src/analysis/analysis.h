@@ -210,6 +210,9 @@ std::string why_no_modules(const DeviceAnalysis& device);
 
 /// Nothing is missing that the figures of the device could depend on. What every report goes by.
 bool is_exact(const Analysis& analysis, const DeviceAnalysis& device);
+/// Of a device that is not exact: "events were lost", or "events may have been lost" where none is
+/// known to be missing.
+const char* why_not_exact(const Analysis& analysis, const DeviceAnalysis& device);
 
 /// The device whose peak is the answer: the highest accelerator where one was used, else the
 /// highest of the rest, a sum in place of its parts. Null where nothing was allocated. Points into

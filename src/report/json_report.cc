@@ -190,7 +190,7 @@ void add_peaks(Json* out, Json* unknown, const DeviceAnalysis& device, const Dev
       {"allocated_bytes", bytes}, {"event_index", event}, {"time_us", when}};
   if (!device.most_held_bytes) {
     (*unknown)["peak.upper_bound_bytes"] =
-        !is_exact(analysis, device)   ? "events were lost"
+        !is_exact(analysis, device)   ? why_not_exact(analysis, device)
         : analysis.source.can.threads ? "the oldest events were dropped to save disk (--max-disk)"
                                       : "the file does not say which thread did what";
   }

@@ -254,6 +254,25 @@ TEST_F(ProgramEndTest, FilesOfAnyContentAreBorne) {
   }
 }
 
+TEST(EndInDoubt, AProgramWhoseEndNobodySawHasNoScoreWhereItsLastEventsMayBeMissing) {
+  const auto reason = [](uint64_t lost_events, bool exited_cleanly) {
+    Tables tables;
+    tables.processes = {{.pid = 10, .exited_cleanly = exited_cleanly}};
+    Analysis analysis;
+    analysis.score.value = 10;
+    analysis.loss.add(lost_events, 0, "the last events may be missing");
+    EXPECT_STREQ(why_not_exact(analysis, {}), lost_events == LossReason::kUncounted
+                                                  ? "events may have been lost"
+                                                  : "events were lost");
+    add_program_ends({}, tables, &analysis);
+    return analysis.score.value ? "scored" : analysis.score.reason;
+  };
+  EXPECT_EQ(reason(LossReason::kUncounted, false),
+            "how the program ended is unknown, and its last events may be missing");
+  EXPECT_EQ(reason(LossReason::kUncounted, true), "scored");
+  EXPECT_EQ(reason(5, false), "scored");
+}
+
 TEST(EndInDoubt, WhatWasNotSeenToExitIsInDoubtUnlessItsParentOrItsRunEndedWell) {
   Tables tables;
   tables.processes = {{.pid = 10, .host = "h"}, {.pid = 11, .parent_pid = 10, .host = "h"}};

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "allocator/config.h"
+#include "analysis/pass/end_in_doubt.h"
 #include "analysis/replay/snapshot_device.h"
 #include "base/size.h"
 #include "trace/process_end.h"
@@ -234,8 +235,12 @@ void add_program_ends(ProgramEnds ends, const Tables& tables, Analysis* analysis
                           std::ranges::none_of(ends.runs, was_killed_by_the_kernel);
   if (std::string failure = has_failed ? failure_of_ranks(ends, tables) : ""; !failure.empty())
     ends.failure = std::move(failure);
-  if (!ends.failure.empty()) {
-    analysis->score = {.value = std::nullopt, .reason = ends.failure, .parts = {}};
+  const std::string why_no_score =
+      is_end_unknown(analysis->loss, tables, ends)
+          ? "how the program ended is unknown, and its last events may be missing"
+          : ends.failure;
+  if (!why_no_score.empty()) {
+    analysis->score = {.value = std::nullopt, .reason = why_no_score, .parts = {}};
     for (DeviceAnalysis& device : analysis->devices) device.score = analysis->score;
     for (DeviceAnalysis& sum : analysis->sums) sum.score = analysis->score;
   }

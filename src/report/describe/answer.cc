@@ -4,6 +4,7 @@
 
 #include "analysis/host/host_findings.h"
 #include "analysis/leaks/leak_names.h"
+#include "analysis/pass/end_in_doubt.h"
 #include "analysis/replay/told_refusals.h"
 #include "base/duration.h"
 #include "base/size.h"
@@ -300,7 +301,10 @@ Document describe_analysis(const Analysis& analysis, const Tables& tables,
   out.add(ranks_section(subject));
   if (device) out.add(words_section(subject, *device));
   out.add(findings_section(subject));
-  if (analysis.score.value || analysis.score.hides_growth || !analysis.ends.failure.empty())
+  const bool is_end_lost = analysis.source.kind == SourceKind::kRecording &&
+                           is_end_unknown(analysis.loss, tables, analysis.ends);
+  if (analysis.score.value || analysis.score.hides_growth || !analysis.ends.failure.empty() ||
+      is_end_lost)
     out.add(score_section(analysis.score));
   if (options.advice) out.add(advice_section(*options.advice));
   for (const DeviceAnalysis& each : analysis.devices) {

@@ -148,7 +148,8 @@ std::string peak_sentence(const Analysis& analysis, const Tables& tables,
   if (has_others)
     text += ", " + process_label(process_at(tables, memory.process));
   // A lost allocation makes the peak too low, a lost free too high.
-  if (!is_exact(analysis, device)) text += "; NOT EXACT: events were lost";
+  if (!is_exact(analysis, device))
+    text += fmt::format("; NOT EXACT: {}", why_not_exact(analysis, device));
   return text;
 }
 
