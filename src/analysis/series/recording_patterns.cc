@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <map>
 #include <utility>
 
 #include "analysis/finding.h"
@@ -589,6 +590,23 @@ double rank_of_score(const Score& score) {
   return score.hides_growth ? kLeakScore : HUGE_VAL;
 }
 
+/// The device of each type, in all processes, whose peak is the highest.
+using HighestOfType = std::map<int8_t, const DeviceAnalysis*>;
+
+/// A worker's buffer of a batch is no news beside the memory that the program needs. DeviceAnalysis
+/// has all of them.
+bool is_small_beside(const HighestOfType& highest, const Tables& tables, const Finding& finding) {
+  constexpr double kLeastShare = 0.05;
+  const bool comes_and_goes =
+      finding.kind == FindingKind::kSawtooth || finding.kind == FindingKind::kSpike;
+  if (!comes_and_goes || finding.severity != Severity::kInfo) return false;
+  if (finding.device >= tables.devices.size()) return false;
+  const auto known = highest.find(tables.devices[finding.device].type);
+  if (known == highest.end() || known->second->device == finding.device) return false;
+  const auto peak_bytes = static_cast<double>(known->second->figures.peak_bytes);
+  return static_cast<double>(finding.bytes.value_or(0)) < kLeastShare * peak_bytes;
+}
+
 }  // namespace
 
 void add_patterns(const Tables& tables, std::optional<uint64_t> capacity_bytes,
@@ -596,7 +614,12 @@ void add_patterns(const Tables& tables, std::optional<uint64_t> capacity_bytes,
   std::vector<Finding> found;
   analysis->score = {.reason = "nothing was allocated"};
   uint64_t scored_peak_bytes = 0;
+  HighestOfType highest;
   const auto look = [&](DeviceAnalysis& device, bool is_part) {
+    if (!is_part && device.device < tables.devices.size()) {
+      const DeviceAnalysis*& known = highest[tables.devices[device.device].type];
+      if (!known || device.figures.peak_bytes > known->figures.peak_bytes) known = &device;
+    }
     if (device.timeline.buckets().empty()) return;  // of a snapshot: it has no events
     for (Finding& finding : Patterns(*analysis, tables, capacity_bytes, &device).find()) {
       if (!is_part) found.push_back(std::move(finding));
@@ -619,6 +642,8 @@ void add_patterns(const Tables& tables, std::optional<uint64_t> capacity_bytes,
     }
     look(device, is_part);
   }
+  std::erase_if(found,
+                [&](const Finding& one) { return is_small_beside(highest, tables, one); });
   fold_like_findings(tables, &found);
   for (Finding& finding : found) analysis->findings.push_back(std::move(finding));
 }

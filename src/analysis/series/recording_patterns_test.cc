@@ -340,6 +340,27 @@ TEST(RecordingPatterns, OnlyProcessesWithALikeSwingAreToldAsOne) {
   EXPECT_EQ(titles, wanted);
 }
 
+TEST(RecordingPatterns, ASmallSwingOfAnotherProcessIsNoNewsBesideTheHighestOfItsType) {
+  // The first peaks at 120 MiB, of which 5 % are 6; the others swing over a floor of 100 MiB.
+  const auto findings = [](uint64_t mib, int8_t type) {
+    MemorySource one = rounds(100, true, kTwenty, kNothing);
+    Tables tables = one.tables();
+    Analysis analysis = *analyze_source(one, {});
+    const auto high = [&](size_t) { return mib; };
+    MemorySource other = rounds(100, true, high, kNothing);
+    tables.processes.push_back({.pid = 1});
+    tables.devices.push_back({.process = 1, .type = type, .size_is_requested = true});
+    analysis.devices.push_back(analyze_source(other, {})->devices[0]);
+    analysis.devices.back().device = 1;
+    add_patterns(tables, std::nullopt, &analysis);
+    EXPECT_EQ(analysis.devices[1].patterns.size(), 1u);
+    return analysis.findings.size();
+  };
+  EXPECT_EQ(findings(5, 0), 1u);
+  EXPECT_EQ(findings(7, 0), 2u);
+  EXPECT_EQ(findings(5, 1), 2u) << "the highest of an accelerator's";
+}
+
 /// Eight trials of 20 steps, each with 4 MiB more than the last, which it frees; `kept_mib` it does
 /// not.
 Analysis of_trials(uint64_t kept_mib) {
