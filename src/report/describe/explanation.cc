@@ -271,7 +271,7 @@ class Paragraph {
         attribution_of(tables_, work.stack).phase == WorkPhase::kOptimizer;
     const bool is_of_the_batch =
         !is_in_optimizer && 2 * of_batch >= freed;
-    if (knows_step && say_what_outlived_the_step(freed)) return;
+    if (knows_step && say_what_data_stays(freed)) return;
     if (knows_step && is_of_the_batch && freed >= peak_ / kLeastShare) {
       return say(fmt::format("Next: a smaller batch{}; {} were freed before step {} ended{}.",
                              activations_ >= others_of_batch_ ? or_checkpointing() : "",
@@ -324,14 +324,25 @@ class Paragraph {
   }
 
   /// Where the line with most data holds more than the step freed, a batch is not what to change.
-  bool say_what_outlived_the_step(uint64_t freed) {
+  bool say_what_data_stays(uint64_t freed) {
     const HolderLine line = largest_data();
     if (line.node == 0 || line.bytes < freed + peak_ / kLeastShare) return false;
-    say(fmt::format("Next: hold less of what {} makes; at least {} outlived step {}.",
+    const uint64_t kept = figure("data_line_end_bytes", bytes_before_exit_of(line.node));
+    say(fmt::format("Next: hold less of what {} makes; it held {} at the peak{}{}.",
                     headline_text(tables_, line.node, folder_),
-                    share(figure("outlived_bytes", line.bytes - freed)),
-                    device_.categories.peak.step));
+                    share(figure("data_line_bytes", line.bytes)),
+                    kept == 0 ? ""
+                              : fmt::format(" and {} after the last allocation", format_bytes(kept)),
+                    level_));
     return true;
+  }
+
+  uint64_t bytes_before_exit_of(uint32_t node) const {
+    const uint32_t frame = tables_.stacks.node(node).frame;
+    for (const HolderLine& line : group_by_line(device_.holders_before_exit, tables_)) {
+      if (line.node != 0 && tables_.stacks.node(line.node).frame == frame) return line.bytes;
+    }
+    return 0;
   }
 
   /// Where one line outside of the passes has most of what the step freed.

@@ -118,8 +118,10 @@ TEST(Explanation, WhereALineHoldsDataThatOutlivesTheStepThatIsNext) {
                             {tables.strings.intern("/opt/job/data.py"), tables.strings.intern("load"), 7}));
   const Analysis analysis = *analyze_source(other, {});
   const PeakExplanation why = explain_peak(analysis, other.tables(), analysis.devices[0], "/opt/job");
-  EXPECT_THAT(why.text, testing::EndsWith(" Next: hold less of what data.py:7 load makes; at least "
-                                          "2.00 KiB (50.0 %) outlived step 1."));
+  EXPECT_THAT(why.text, testing::EndsWith(" Next: hold less of what data.py:7 load makes; it held "
+                                          "3.00 KiB (75.0 %) at the peak and 3.00 KiB after the "
+                                          "last allocation, 3.00 KiB were live at the ends of "
+                                          "steps 0 to 1 (the median)."));
 }
 
 TEST(Explanation, ASmallerBatchIsNoAdviceWhereAStepFreesOtherMemory) {
