@@ -24,6 +24,18 @@ bool shows_the_same(const Tables& tables, const Finding& large, const Finding& s
          std::ranges::equal(large.evidence, small.evidence, {}, name, name);
 }
 
+bool is_small_beside(const HighestOfType& highest, const Tables& tables, const Finding& finding) {
+  constexpr double kLeastShare = 0.05;
+  const bool comes_and_goes =
+      finding.kind == FindingKind::kSawtooth || finding.kind == FindingKind::kSpike;
+  if (!comes_and_goes || finding.severity != Severity::kInfo) return false;
+  if (finding.device >= tables.devices.size()) return false;
+  const auto known = highest.find(tables.devices[finding.device].type);
+  if (known == highest.end() || known->second->device == finding.device) return false;
+  const auto peak_bytes = static_cast<double>(known->second->figures.peak_bytes);
+  return static_cast<double>(finding.bytes.value_or(0)) < kLeastShare * peak_bytes;
+}
+
 }  // namespace
 
 void fold_like_findings(const Tables& tables, std::vector<Finding>* found) {
@@ -55,6 +67,12 @@ void fold_like_findings(const Tables& tables, std::vector<Finding>* found) {
     if (!is_folded[i]) kept.push_back(std::move((*found)[i]));
   }
   *found = std::move(kept);
+}
+
+void drop_small_findings(const HighestOfType& highest, const Tables& tables,
+                         std::vector<Finding>* found) {
+  std::erase_if(*found,
+                [&](const Finding& one) { return is_small_beside(highest, tables, one); });
 }
 
 }  // namespace gpumemprof

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <map>
 #include <utility>
 
 #include "analysis/finding.h"
 #include "analysis/leaks/leak_limit.h"
 #include "analysis/replay/snapshot_device.h"
 #include "analysis/series/like_findings.h"
+#include "analysis/series/recording_levels.h"
 #include "analysis/series/series.h"
 #include "analysis/series/series_parts.h"
 #include "analysis/statistics/statistics.h"
@@ -35,52 +35,6 @@ constexpr double kAllOfIt = 0.99;       // of what a trace adds: less is a libra
 constexpr size_t kLeastToCompare = 3;   // steps: one of the middle and the last are two
 constexpr size_t kLeastRegular = 3;  // spikes, to speak of a period
 
-/// What the questions are asked of.
-struct Levels {
-  bool are_steps = false;
-  std::vector<double> times_s, floor;
-  uint64_t ceiling_start_ns = 0;  // what ceiling_times_s count from
-  std::vector<double> ceiling_times_s, ceiling;
-  bool are_buckets = false;  // of the ceiling: of no rule when one ends
-  std::vector<uint64_t> steps;  // number of the last step of each
-  uint64_t steps_a_level = 1;
-  double step_s = 0;  // how long one takes; 0: not known
-};
-
-double seconds(uint64_t later_ns, uint64_t earlier_ns) {
-  return later_ns > earlier_ns ? static_cast<double>(later_ns - earlier_ns) * 1e-9 : 0;
-}
-
-Levels levels_of_steps(const StepLevels& known) {
-  Levels out{.are_steps = true};
-  std::vector<double> durations;
-  const std::vector<StepLevel>& levels = known.levels();
-  out.steps_a_level = known.steps_a_level();
-  for (size_t i = 0; i < levels.size(); ++i) {
-    out.times_s.push_back(seconds(levels[i].end_ns, levels[0].end_ns));
-    // What is kept is live at every moment; what a step ends with may go before the next.
-    out.floor.push_back(static_cast<double>(levels[i].least_bytes));
-    out.ceiling.push_back(static_cast<double>(levels[i].most_bytes));
-    out.steps.push_back(levels[i].step);
-    if (i != 0) durations.push_back(out.times_s[i] - out.times_s[i - 1]);
-  }
-  out.ceiling_times_s = out.times_s;
-  out.step_s = median(std::move(durations)) / static_cast<double>(out.steps_a_level);
-  return out;
-}
-
-Levels levels_of_timeline(const Timeline& timeline) {
-  Levels out{.ceiling_start_ns = timeline.start_ns(), .are_buckets = true};
-  const double width = static_cast<double>(timeline.bucket_ns()) * 1e-9;
-  for (const TimelineBucket& bucket : timeline.buckets()) {
-    out.times_s.push_back(width * static_cast<double>(out.times_s.size()));
-    out.floor.push_back(static_cast<double>(bucket.min_bytes));
-    out.ceiling.push_back(static_cast<double>(bucket.max_bytes));
-  }
-  out.ceiling_times_s = out.times_s;
-  return out;
-}
-
 uint64_t whole(double value) { return value > 0 ? static_cast<uint64_t>(std::llround(value)) : 0; }
 
 std::string size_text(double bytes) { return format_bytes(whole(bytes)); }
@@ -98,7 +52,7 @@ class Patterns {
            DeviceAnalysis* device)
       : tables_(tables), start_ns_(analysis.start_time_ns), device_(*device) {
     const bool has_steps = device->step_levels.levels().size() >= kLeastSteps;
-    const Levels of_timeline = levels_of_timeline(device->timeline);
+    const RecordingLevels of_timeline = levels_of_timeline(device->timeline);
     levels_ = has_steps ? levels_of_steps(device->step_levels) : of_timeline;
     look_for_cycles();
     SeriesOptions options;
@@ -253,7 +207,7 @@ class Patterns {
     std::vector<double> times, steps, bytes, high_times, highs;
     for (size_t i = 0; i < all.size(); ++i) {
       if (all[i].time_ns < device_.first_time_ns + span / kSetUp) continue;
-      times.push_back(seconds(all[i].time_ns, device_.first_time_ns));
+      times.push_back(seconds_between(all[i].time_ns, device_.first_time_ns));
       steps.push_back(steps_before(all[i].time_ns));
       bytes.push_back(static_cast<double>(all[i].bytes));
       if (i % 2 != 0) continue;  // the first turn is from up to down
@@ -409,7 +363,7 @@ class Patterns {
         const double when = levels_.ceiling_times_s[highest];
         figures.emplace_back("after_first_event_ns", whole(when * 1e9));
         where = std::to_string(at.size()) + (at.size() == 1 ? " time" : " times") + ", highest " +
-                format_seconds(when + seconds(levels_.ceiling_start_ns, start_ns_)) +
+                format_seconds(when + seconds_between(levels_.ceiling_start_ns, start_ns_)) +
                 " after the start";
       }
       // A spike is an exception: of no rule without steps, and none where it comes regularly.
@@ -570,7 +524,7 @@ class Patterns {
   const Tables& tables_;
   const uint64_t start_ns_;  // of the recording
   DeviceAnalysis& device_;
-  Levels levels_;
+  RecordingLevels levels_;
   std::optional<Cycles> cycles_;           // of the turns
   std::optional<Cycles> cycles_in_steps_;  // the same, with the period in steps
   SeriesReport floor_, ceiling_, whole_;
@@ -588,23 +542,6 @@ class Patterns {
 double rank_of_score(const Score& score) {
   if (score.value) return *score.value;
   return score.hides_growth ? kLeakScore : HUGE_VAL;
-}
-
-/// The device of each type, in all processes, whose peak is the highest.
-using HighestOfType = std::map<int8_t, const DeviceAnalysis*>;
-
-/// A worker's buffer of a batch is no news beside the memory that the program needs. DeviceAnalysis
-/// has all of them.
-bool is_small_beside(const HighestOfType& highest, const Tables& tables, const Finding& finding) {
-  constexpr double kLeastShare = 0.05;
-  const bool comes_and_goes =
-      finding.kind == FindingKind::kSawtooth || finding.kind == FindingKind::kSpike;
-  if (!comes_and_goes || finding.severity != Severity::kInfo) return false;
-  if (finding.device >= tables.devices.size()) return false;
-  const auto known = highest.find(tables.devices[finding.device].type);
-  if (known == highest.end() || known->second->device == finding.device) return false;
-  const auto peak_bytes = static_cast<double>(known->second->figures.peak_bytes);
-  return static_cast<double>(finding.bytes.value_or(0)) < kLeastShare * peak_bytes;
 }
 
 }  // namespace
@@ -642,8 +579,7 @@ void add_patterns(const Tables& tables, std::optional<uint64_t> capacity_bytes,
     }
     look(device, is_part);
   }
-  std::erase_if(found,
-                [&](const Finding& one) { return is_small_beside(highest, tables, one); });
+  drop_small_findings(highest, tables, &found);
   fold_like_findings(tables, &found);
   for (Finding& finding : found) analysis->findings.push_back(std::move(finding));
 }

@@ -1,0 +1,31 @@
+// The levels of a recording over time: of each step of the program, or of each bucket of the timeline.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "analysis/analysis.h"
+
+namespace gpumemprof {
+
+/// What the questions of recording_patterns.h are asked of.
+struct RecordingLevels {
+  bool are_steps = false;
+  std::vector<double> times_s, floor;
+  uint64_t ceiling_start_ns = 0;  // what ceiling_times_s count from
+  std::vector<double> ceiling_times_s, ceiling;
+  bool are_buckets = false;  // of the ceiling: of no rule when one ends
+  std::vector<uint64_t> steps;  // number of the last step of each
+  uint64_t steps_a_level = 1;
+  double step_s = 0;  // how long one takes; 0: not known
+};
+
+RecordingLevels levels_of_steps(const StepLevels& known);
+RecordingLevels levels_of_timeline(const Timeline& timeline);
+
+/// 0 where the later is the earlier.
+inline double seconds_between(uint64_t later_ns, uint64_t earlier_ns) {
+  return later_ns > earlier_ns ? static_cast<double>(later_ns - earlier_ns) * 1e-9 : 0;
+}
+
+}  // namespace gpumemprof
