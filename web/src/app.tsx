@@ -1,6 +1,7 @@
 // The page: the bar, notices, memory over time, and the chosen view below.
 import { computed, signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
+import { useEffect, useRef } from "preact/hooks";
 import type { Item } from "./data/types.ts";
 import { is_dark } from "./draw/palette.ts";
 import { save_holders, save_levels, save_png, save_svg } from "./export.ts";
@@ -42,11 +43,20 @@ function Logo() {
 
 const to_file = (index: number) => go({ file: index, device: beginning(index, null).device });
 
+/** On a narrow screen all above the row of the search scrolls away. */
+function tell_height(bar: HTMLElement | null): (() => void) | void {
+  if (!bar) return;
+  const observer = new ResizeObserver(() => bar.style.setProperty("--above", `${Math.max(0, (bar.querySelector<HTMLElement>(".search")?.offsetTop ?? 0) - 5)}px`));
+  observer.observe(bar);
+  return () => observer.disconnect();
+}
 function Bar() {
+  const bar = useRef<HTMLElement>(null);
+  useEffect(() => tell_height(bar.current), []);
   const shown = file.value;
   const devices = shown?.devices ?? [];
   return (
-    <header class="bar">
+    <header class="bar" ref={bar}>
       <span class="brand"><Logo /><h1>gpumemprof</h1></span>
       {files.value.length > 1 ? (
         <label class="field"><span>File</span>
@@ -164,8 +174,13 @@ function Tabs() {
     go({ tab: next });
     document.getElementById(`tab-${next}`)?.focus();
   };
+  const strip = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const [all, chosen] = [strip.current, document.getElementById(`tab-${tab.value}`)];
+    if (all && chosen) all.scrollLeft += chosen.getBoundingClientRect().left - all.getBoundingClientRect().left - (all.clientWidth - chosen.clientWidth) / 2;
+  }, [tab.value]);
   return (
-    <div class="tabs" role="tablist" aria-label="Views" onKeyDown={move}>
+    <div class="tabs" role="tablist" aria-label="Views" onKeyDown={move} ref={strip}>
       {TABS.map(([id, text]) => (
         <button key={id} id={`tab-${id}`} role="tab" aria-selected={tab.value === id} aria-controls="view" tabIndex={tab.value === id ? 0 : -1} onClick={() => go({ tab: id })}>
           {text}

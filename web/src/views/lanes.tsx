@@ -33,16 +33,22 @@ export function figure_text(lane: Chart, line: Chart["lines"][number], time_s: n
 }
 
 const KEY = 16; // the width of a line's sign before its name
+const LEAST_PLOT = 30; // the height that the words leave to the lines
 
-/** The lane's title, then of each line its sign, name and figure at the moment. The title gives way to the first line, a
- * name to its figure; a line without room for half of its name is left out. */
-function draw_words(c: CanvasRenderingContext2D, lane: Chart, width: number): void {
+const ROW = 14; // the height of a row of words
+
+/** The lane's title, then of each line its sign, name and figure at the moment, in as many rows as `height` has room for.
+ * The title gives way to the first line, a name to its figure; in the last row a line without room for half of its name is
+ * left out. Where the words end. */
+export function draw_words(c: CanvasRenderingContext2D, lane: Chart, width: number, height: number): number {
   const time_s = time_of(data.times.value, data.hovered.value ?? moment.value) / 1e9;
   const end = data.LEFT + width - 8;
-  let x = data.LEFT + 2;
+  const begin = data.LEFT + 2;
+  const last = Math.floor((height - LEAST_PLOT) / ROW) * ROW - ROW / 2;
+  let [x, y] = [begin, ROW / 2];
   const width_of = (text: string) => c.measureText(text).width;
   const say = (text: string) => {
-    c.fillText(text, x, 7);
+    c.fillText(text, x, y);
     x += width_of(text) + 8;
   };
   const words = lane.lines.map((line) => [format.plain(line.name, 60), ` ${figure_text(lane, line, time_s)}`]);
@@ -50,17 +56,21 @@ function draw_words(c: CanvasRenderingContext2D, lane: Chart, width: number): vo
   const title = `${format.plain(lane.title, 60)}${lane.limit_bytes ? ` of ${format.bytes(lane.limit_bytes)}` : ""}:`;
   say(fit_text(c, title, Math.max(end - x - first, width / 3)));
   for (const [k, [name, figure]] of words.entries()) {
-    const room = end - x - KEY - width_of(figure);
+    const room_at = (x: number) => end - x - KEY - width_of(figure);
+    const wanted = width_of(name) * (y < last ? 1 : 0.5);
+    if (room_at(x) < wanted && y < last) (x = begin), (y += ROW);
+    const room = room_at(x);
     if (room < width_of(name) / 2) break;
     stroke_as(c, k);
     c.beginPath();
-    c.moveTo(x, 7);
-    c.lineTo(x + KEY - 4, 7);
+    c.moveTo(x, y);
+    c.lineTo(x + KEY - 4, y);
     c.stroke();
     x += KEY;
     say(fit_text(c, name, room) + figure);
   }
   c.setLineDash([]);
+  return y + ROW / 2;
 }
 
 function stroke_as(c: CanvasRenderingContext2D, k: number): void {
@@ -75,10 +85,14 @@ function draw(lane: Chart, { context: c, width, height }: Surface): void {
   const times = data.times.value;
   const plot = width - data.LEFT;
   const bottom = height - 1.5;
+  c.fillStyle = tone.dim;
+  c.textBaseline = "middle";
+  c.textAlign = "left";
+  const top = draw_words(c, lane, plot, height);
   let most = 1;
   for (const line of lane.lines) for (const value of line.bytes) if (value !== null && value > most) most = value;
   if (lane.limit_bytes && lane.limit_bytes < 2 * most) most = lane.limit_bytes;
-  const y_of = (value: number) => bottom - (Math.min(value, most) / most) * (bottom - 16);
+  const y_of = (value: number) => bottom - (Math.min(value, most) / most) * (bottom - top - 2);
   const x_of = (time_s: number) => data.LEFT + plot * (axis.kind === "time" ? (time_s * 1e9 - axis.u0) / (axis.u1 - axis.u0) : axis.x(event_at(times, time_s * 1e9)));
   c.save();
   c.beginPath();
@@ -106,16 +120,13 @@ function draw(lane: Chart, { context: c, width, height }: Surface): void {
   c.lineWidth = 1;
   const x = data.LEFT + axis.x(moment.value) * plot;
   c.beginPath();
-  c.moveTo(x, 14);
+  c.moveTo(x, top);
   c.lineTo(x, height);
   c.stroke();
   c.restore();
   c.fillStyle = tone.dim;
-  c.textBaseline = "middle";
   c.textAlign = "right";
-  c.fillText(format.bytes(most), data.LEFT - 7, 20);
-  c.textAlign = "left";
-  draw_words(c, lane, plot);
+  c.fillText(format.bytes(most), data.LEFT - 7, top + 6);
   c.strokeStyle = tone.line;
   c.beginPath();
   c.moveTo(data.LEFT, height - 0.5);

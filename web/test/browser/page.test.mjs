@@ -379,6 +379,31 @@ for (const kind of KINDS)
       await page.context().close();
     });
 
+    test("on a narrow screen the chosen tab is seen, and the device and the head of a table are not cut", async (t) => {
+      const two = await serve({ ...make_run(), others: [make_run({ steps: 1, layers: 5 })] });
+      t.after(() => two.close());
+      const page = await open("tab=devices", { of: two, viewport: SIZES[1] });
+      const tab = await page.locator("#tab-devices").boundingBox();
+      assert.ok(tab.x >= 0 && tab.x + tab.width <= 390, `${tab.x}`);
+      // As wide as its widest choice.
+      const [is, wanted] = await page.getByLabel("Device", { exact: true }).evaluate((select) => {
+        const copy = select.cloneNode(true);
+        Object.assign(copy.style, { position: "absolute", width: "auto", maxWidth: "none", flex: "none" });
+        document.body.append(copy);
+        const width = copy.getBoundingClientRect().width;
+        copy.remove();
+        return [select.getBoundingClientRect().width, width];
+      });
+      assert.ok(is >= wanted - 4, `${is} of ${wanted}`);
+      await page.evaluate(() => scrollTo(0, 600));
+      await page.waitForTimeout(100);
+      assert.ok((await page.locator(".bar").evaluate((bar) => bar.getBoundingClientRect().bottom)) <= 42);
+      await page.evaluate(() => (location.hash = "#shape=table"));
+      await page.locator("table.data th:not(.right)").first().waitFor();
+      assert.equal(await page.locator("table.data th:not(.right)").first().evaluate((head) => getComputedStyle(head).whiteSpace), "normal");
+      await page.context().close();
+    });
+
     test("a filter that is refused says why beside its box, and the view before stays", async () => {
       const page = await open("moment=77&shape=table&hold=category");
       const before = await page.locator("table.data tbody").first().innerText();

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { load } from "../load.mjs";
 
-const { figure_at, figure_text, evidence_patch, findings_of, has_own_scale } = await load("views/lanes.tsx", "views/report.tsx", "views/devices.tsx");
+const { draw_words, figure_at, figure_text, evidence_patch, findings_of, has_own_scale } = await load("views/lanes.tsx", "views/report.tsx", "views/devices.tsx");
 
 test("a figure holds until the next one; before the first, and where none is known, there is none", () => {
   const line = { name: "used", times_s: [1, 2, 2, 5], bytes: [10, 20, 30, null] };
@@ -26,6 +26,18 @@ test("a process that does not run is not called unknown", () => {
   // At 0 it was looked for and not there; it began between 0 and 1, and had ended at 2.
   assert.deepEqual([-1, 0, 0.5, 1, 1.9, 2, 3].map(said), ["not running", "not running", "not sampled yet", "2.00 KiB", "2.00 KiB", "not running", "not running"]);
   assert.equal(figure_text({ ...lane, title: "host" }, worker, 3), "unknown");
+});
+
+test("on a narrow lane the lines that have no room beside the first are named in further rows", () => {
+  const said = (width, height) => {
+    const out = [];
+    const c = { measureText: (text) => ({ width: 6 * text.length }), fillText: (text, x, y) => out.push([text, y]), setLineDash() {}, beginPath() {}, moveTo() {}, lineTo() {}, stroke() {} };
+    return [draw_words(c, { kind: "chart", title: "host", limit_bytes: null, lines: ["anonymous", "pages of files", "shared memory"].map((name) => ({ name, times_s: [], bytes: [] })) }, width, height), out];
+  };
+  assert.deepEqual(said(900, 46), [14, [["host:", 7], ["anonymous unknown", 7], ["pages of files unknown", 7], ["shared memory unknown", 7]]]);
+  // 46 pixels leave 30 to the lines: one row of words; 76 leave three.
+  assert.deepEqual(said(190, 46), [14, [["host:", 7], ["anonymous unknown", 7]]]);
+  assert.deepEqual(said(190, 76), [42, [["host:", 7], ["anonymous unknown", 7], ["pages of files unknown", 21], ["shared memory unknown", 35]]]);
 });
 
 test("findings are counted, not the advice and the causes beside them", () => {
