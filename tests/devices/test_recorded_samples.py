@@ -127,7 +127,7 @@ def test_a_refused_request_is_sampled(tmp_path):
     (look,) = host["at_refusals"]
     assert 0 < look["used_bytes"] < host["total_bytes"]
     text = harness.execute([harness.COMMAND, "analyze", tmp_path / "r"]).ok().stdout.decode()
-    assert "  as memory was refused: used " in text
+    assert "  after memory was refused: used " in text
 
 
 def test_a_killed_run_loses_no_sample_that_was_written(tmp_path):

@@ -71,9 +71,12 @@ class UseOfFile {
       if (use.looks.empty()) continue;
       use.run_pid = samples_.run_pid;
       find_highest(peak_time_ns, &use);
-      // Who had the peak was not there any more, or not yet: nothing is known of it.
-      if (device == kHost && use.at_peak && use.at_peak->own.bytes == 0u)
-        use.at_peak->own = {std::nullopt, nobody_};
+      // Whom it is about was not there any more, or not yet: nothing is known of it.
+      const auto withdraw = [&](UseAtLook& look) {
+        if (look.own.bytes == 0u) look.own = {std::nullopt, nobody_};
+      };
+      if (device == kHost && use.at_peak) withdraw(*use.at_peak);
+      if (device == kHost) std::ranges::for_each(use.at_refusals, withdraw);
       (device == kHost ? out->hosts : out->devices).push_back(std::move(use));
     }
     if (step > 1) {

@@ -39,7 +39,7 @@ struct MemoryUse {
   std::optional<UseAtLook> highest;      ///< by `used`
   std::optional<UseAtLook> highest_own;  ///< by `own`
   std::optional<UseAtLook> at_peak;      ///< the sample nearest to the peak
-  std::vector<UseAtLook> at_refusals;    ///< taken as a request for memory was refused
+  std::vector<UseAtLook> at_refusals;    ///< the first after a request for memory was refused
 };
 
 struct DeviceUse {

@@ -67,15 +67,19 @@ TEST(DeviceUse, AddsUpWhatTheRunHasAndNobodyElse) {
   EXPECT_EQ(use->hosts[0].limit.absent_because(), "no cgroup limits this process");
 }
 
-TEST(DeviceUse, ASampleWithoutTheRunsProcessesSaysNothingOfThePeak) {
+TEST(DeviceUse, ASampleWithoutTheRunsProcessesSaysNothingOfThePeakOrARefusal) {
   TakenSample ended = at_second(1);
   std::erase_if(ended.values, [](const auto& one) { return one.first.pid != 0; });
+  ended.cause = SampleCause::kOom;
   const auto samples = written_and_read({at_second(0), ended});
   const auto use = device_use({samples}, 2 * kSecond - kSecond / 3);
   const MemoryUse& host = use->hosts.at(0);
   EXPECT_EQ(host.at_peak->time_ns, 2 * kSecond);
   EXPECT_FALSE(host.at_peak->own.bytes);
   EXPECT_EQ(host.at_peak->own.absent_because(), "no process of the run was in this sample");
+  ASSERT_EQ(host.at_refusals.size(), 1u);
+  EXPECT_EQ(host.at_refusals[0].used.bytes, 40u);
+  EXPECT_FALSE(host.at_refusals[0].own.bytes);
   EXPECT_EQ(host.looks[1].own.bytes, 0u) << "at that moment it is known";
 }
 

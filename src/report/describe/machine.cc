@@ -41,9 +41,9 @@ Item memory_item(const Analysis& analysis, const MemoryUse& use) {
   if (use.highest) add("highest", *use.highest);
   if (use.at_peak) add("nearest to the peak", *use.at_peak);
   const size_t shown = std::min(kMostRefusalLooks, use.at_refusals.size());
-  for (size_t i = 0; i < shown; ++i) add("as memory was refused", use.at_refusals[i]);
+  for (size_t i = 0; i < shown; ++i) add("after memory was refused", use.at_refusals[i]);
   if (use.at_refusals.size() > shown) {
-    item.details.push_back({fmt::format("and {} more as memory was refused",
+    item.details.push_back({fmt::format("and {} more after memory was refused",
                                         format_plural(use.at_refusals.size() - shown, "sample"))});
   }
   return item;
