@@ -17,6 +17,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr size_t kRoomForNote = 8192;
+constexpr uint32_t kSoonReplayed = 1 << 20;  // each answer replays all that was before it
 
 std::string base64(std::string_view bytes) {
   constexpr std::string_view kLetters =
@@ -115,6 +116,7 @@ void add_whole(const Place& place, OneFile* out) {
   }
   out->add("times", "columns=2048&" + place.subject + range);
   out->add("marks", place.subject);
+  if (place.moments <= kSoonReplayed) out->add("whatif", "columns=1024&" + place.subject);
   out->add("blocks", "columns=1024&" + place.subject +
                          "&from=0&limit=4000&order=byte_time&to=" + std::to_string(place.moments));
   out->add("blocks", place.subject + "&from=0&limit=4000&to=" + std::to_string(place.moments));
@@ -135,7 +137,6 @@ bool add_moment(const Place& place, uint32_t moment, OneFile* out) {
   for (const char* by : {"stack", "module", "category"})
     has_all &= out->add("holders", "by=" + std::string(by) + "&" + subject);
   has_all &= out->add("space", subject);
-  constexpr uint32_t kSoonReplayed = 1 << 20;  // each answer replays all that was before it
   if (place.moments <= kSoonReplayed) out->add("allocator", subject);
   return has_all;
 }

@@ -60,6 +60,19 @@ def test_its_answers_are_those_of_the_server(one_file, view):
             assert (header, arrays) == told, key
 
 
+def test_it_says_why_no_settings_can_be_replayed(tmp_path):
+    """A recording of the CPU, whose allocator is malloc."""
+    pytest.importorskip("torch")
+    folder, out = tmp_path / "r", tmp_path / "page.html"
+    harness.record(folder, [harness.PYTHON, "-c", "import torch; kept = torch.ones(1 << 20)"], ["-q"]).ok()
+    done = harness.execute([harness.COMMAND, "view", "--html", out, folder])
+    if b"built without its page" in done.stderr:
+        pytest.skip("this command was built without its page")
+    done.ok()
+    header, _ = opened(carried(out)["answers"]["whatif?columns=1024&device=0&file=0"])
+    assert header["unknown"] == "the allocator was not recorded, so it cannot be simulated"
+
+
 def test_it_is_exact_at_the_peak_and_says_so(one_file):
     path, out = one_file
     data = carried(out)
