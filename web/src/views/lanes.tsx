@@ -36,10 +36,11 @@ const KEY = 16; // the width of a line's sign before its name
 const LEAST_PLOT = 30; // the height that the words leave to the lines
 
 const ROW = 14; // the height of a row of words
+const more = (count: number) => `and ${count} more`;
 
 /** The lane's title, then of each line its sign, name and figure at the moment, in as many rows as `height` has room for.
- * The title gives way to the first line, a name to its figure; in the last row a line without room for half of its name is
- * left out. Where the words end. */
+ * The title gives way to the first line, a name to its figure; in the last row lines without room for half of their names
+ * are counted: "and 3 more". Where the words end. */
 export function draw_words(c: CanvasRenderingContext2D, lane: Chart, width: number, height: number): number {
   const time_s = time_of(data.times.value, data.hovered.value ?? moment.value) / 1e9;
   const end = data.LEFT + width - 8;
@@ -59,8 +60,13 @@ export function draw_words(c: CanvasRenderingContext2D, lane: Chart, width: numb
     const room_at = (x: number) => end - x - KEY - width_of(figure);
     const wanted = width_of(name) * (y < last ? 1 : 0.5);
     if (room_at(x) < wanted && y < last) (x = begin), (y += ROW);
-    const room = room_at(x);
-    if (room < width_of(name) / 2) break;
+    const after = words.length - k - 1;
+    const beside = room_at(x) - (after && y >= last ? width_of(more(after)) + 8 : 0);
+    const room = beside < width_of(name) / 2 ? room_at(x) : beside;
+    if (room < width_of(name) / 2) {
+      if (width_of(more(after + 1)) <= end - x) say(more(after + 1));
+      break;
+    }
     stroke_as(c, k);
     c.beginPath();
     c.moveTo(x, y);

@@ -40,6 +40,21 @@ test("on a narrow lane the lines that have no room beside the first are named in
   assert.deepEqual(said(190, 76), [42, [["host:", 7], ["anonymous unknown", 7], ["pages of files unknown", 21], ["shared memory unknown", 35]]]);
 });
 
+test("each line of a lane has its name, or is counted among more", () => {
+  const lane = { kind: "chart", title: "by process", limit_bytes: null, lines: ["a", "b", "c", "d", "e"].map((name) => ({ name: name.repeat(20), times_s: [], bytes: [] })) };
+  const drawn = (width) => {
+    const texts = [];
+    const nothing = () => {};
+    // Ten pixels a letter.
+    draw_words({ measureText: (text) => ({ width: 10 * text.length }), fillText: (text) => texts.push(text), beginPath: nothing, moveTo: nothing, lineTo: nothing, stroke: nothing, setLineDash: nothing }, lane, width, 46);
+    return texts;
+  };
+  const name = (letter) => `${letter.repeat(20)} unknown`;
+  // The title takes 118 pixels, a line 304, "and 3 more" 108.
+  assert.deepEqual(drawn(850), ["by process:", name("a"), name("b"), "and 3 more"]);
+  assert.deepEqual(drawn(2000), ["by process:", ...["a", "b", "c", "d", "e"].map(name)]);
+});
+
 test("findings are counted, not the advice and the causes beside them", () => {
   const list = (...texts) => ({ kind: "list", items: texts.map((text) => ({ text })) });
   const sections = [
