@@ -8,8 +8,8 @@ import { event_at, time_of } from "./axis.ts";
 import { DASHES, tint } from "./chart.tsx";
 import * as data from "./time_data.ts";
 
-/** The last figure at or before a time; null: none, or not known. */
-export function figure_at(line: Chart["lines"][number], time_s: number): number | null {
+/** Of the last sample at or before a time; -1: there is none. */
+function sample_at(line: Chart["lines"][number], time_s: number): number {
   let low = -1;
   let high = line.times_s.length;
   while (high - low > 1) {
@@ -17,7 +17,19 @@ export function figure_at(line: Chart["lines"][number], time_s: number): number 
     if (line.times_s[middle] <= time_s) low = middle;
     else high = middle;
   }
-  return low < 0 ? null : (line.bytes[low] ?? null);
+  return low;
+}
+
+/** The last figure at or before a time; null: none, or not known. */
+export function figure_at(line: Chart["lines"][number], time_s: number): number | null {
+  return line.bytes[sample_at(line, time_s)] ?? null;
+}
+
+/** How long before a time the oldest of a lane's figures was sampled: memory may have changed since. "": no time. */
+export function age_text(lane: Chart, time_s: number): string {
+  const known = lane.lines.filter((line) => figure_at(line, time_s) !== null);
+  const age_s = Math.max(0, ...known.map((line) => time_s - line.times_s[sample_at(line, time_s)]));
+  return age_s < 0.001 ? "" : `, sampled ${format.time(age_s * 1e9, 1e6)} earlier`;
 }
 
 /** A figure at a time, or why there is none. The last sample of a process that ended has no bytes; one that others were
@@ -38,9 +50,9 @@ const LEAST_PLOT = 30; // the height that the words leave to the lines
 const ROW = 14; // the height of a row of words
 const more = (count: number) => `and ${count} more`;
 
-/** The lane's title, then of each line its sign, name and figure at the moment, in as many rows as `height` has room for.
- * The title gives way to the first line, a name to its figure; in the last row lines without room for half of their names
- * are counted: "and 3 more". Where the words end. */
+/** The lane's title and how old its figures are, then of each line its sign, name and figure at the moment, in as many rows
+ * as `height` has room for. The title gives way to the first line, a name to its figure; in the last row lines without room
+ * for half of their names are counted: "and 3 more". Where the words end. */
 export function draw_words(c: CanvasRenderingContext2D, lane: Chart, width: number, height: number): number {
   const time_s = time_of(data.times.value, data.hovered.value ?? moment.value) / 1e9;
   const end = data.LEFT + width - 8;
@@ -54,7 +66,7 @@ export function draw_words(c: CanvasRenderingContext2D, lane: Chart, width: numb
   };
   const words = lane.lines.map((line) => [format.plain(line.name, 60), ` ${figure_text(lane, line, time_s)}`]);
   const first = words[0] ? KEY + 8 + width_of(words[0].join("")) : 0;
-  const title = `${format.plain(lane.title, 60)}${lane.limit_bytes ? ` of ${format.bytes(lane.limit_bytes)}` : ""}:`;
+  const title = `${format.plain(lane.title, 60)}${lane.limit_bytes ? ` of ${format.bytes(lane.limit_bytes)}` : ""}${age_text(lane, time_s)}:`;
   say(fit_text(c, title, Math.max(end - x - first, width / 3)));
   for (const [k, [name, figure]] of words.entries()) {
     const room_at = (x: number) => end - x - KEY - width_of(figure);

@@ -2,12 +2,17 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { load } from "../load.mjs";
 
-const { draw_words, figure_at, figure_text, evidence_patch, findings_of, has_own_scale } = await load("views/lanes.tsx", "views/report.tsx", "views/devices.tsx");
+const { age_text, draw_words, figure_at, figure_text, evidence_patch, findings_of, has_own_scale } = await load("views/lanes.tsx", "views/report.tsx", "views/devices.tsx");
 
 test("a figure holds until the next one; before the first, and where none is known, there is none", () => {
   const line = { name: "used", times_s: [1, 2, 2, 5], bytes: [10, 20, 30, null] };
   assert.deepEqual([0.5, 1, 1.999, 2, 4.9, 5, 9].map((time) => figure_at(line, time)), [null, 10, 10, 30, 30, null, null]);
   assert.equal(figure_at({ name: "none", times_s: [], bytes: [] }, 3), null);
+});
+
+test("a lane says how long before the moment its oldest figure was sampled", () => {
+  const lane = { lines: [{ times_s: [0, 0.5, 4], bytes: [1, 2, null] }, { times_s: [0.25], bytes: [3] }, { times_s: [9], bytes: [4] }] };
+  assert.deepEqual([-1, 0, 0.199, 1.5].map((time) => age_text(lane, time)), ["", "", ", sampled 199 ms earlier", ", sampled 1.250 s earlier"]);
 });
 
 test("evidence is all that is looked at: what was chosen before goes", () => {
