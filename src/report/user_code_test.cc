@@ -37,6 +37,16 @@ TEST(UserCode, TheHeadlineIsTheInnermostFrameOfTheUsersOwn) {
   EXPECT_EQ(headline_text(source.tables(), 0, ""), "(no stack recorded)");
 }
 
+TEST(UserCode, ALineOfANotebookIsNamedByItsCell) {
+  Tables tables;
+  const Frame frame{.file = tables.strings.intern("/tmp/ipykernel_12/271823389.py"),
+                    .function = tables.strings.intern("<module>"),
+                    .line = 2};
+  const uint32_t node = tables.stacks.push(0, tables.stacks.intern_frame(frame));
+  EXPECT_EQ(short_line(tables, node), "<cell 271823389>:2");
+  EXPECT_EQ(headline_text(tables, node, ""), "<cell 271823389>:2 <module>");
+}
+
 TEST(UserCode, OfAStackInCppAloneTheOperatorIsNamed) {
   Tables tables;
   uint32_t stack = 0;

@@ -171,22 +171,8 @@ std::string process_label(const Process& process, size_t width) {
                          : fmt::format("process {} ({})", process.pid, command);
 }
 
-/// "271823389" of "/tmp/ipykernel_12/271823389.py", the file of a notebook's cell: by its text, the
-/// same in every process. Empty for any other file.
-static std::string_view cell_of(std::string_view path) {
-  const size_t slash = path.find_last_of("/\\");
-  if (slash == std::string_view::npos || !path.ends_with(".py")) return {};
-  std::string_view folder = path.substr(0, slash);
-  folder.remove_prefix(folder.find_last_of("/\\") + 1);  // npos + 1 is 0
-  if (!folder.starts_with("ipykernel_")) return {};
-  const std::string_view cell = path.substr(slash + 1, path.size() - slash - 4);
-  const bool is_number = cell.find_first_not_of("0123456789") == std::string_view::npos;
-  return is_number ? cell : std::string_view();
-}
-
 std::string short_path(std::string_view path, std::string_view folder) {
-  if (const std::string_view cell = cell_of(path); !cell.empty())
-    return "<cell " + std::string(cell) + ">";
+  if (std::string cell = cell_name(path); !cell.empty()) return cell;
   if (!folder.empty() && folder.back() == '/') folder.remove_suffix(1);
   if (!folder.empty() && path.size() > folder.size() + 1 && path.starts_with(folder) &&
       path[folder.size()] == '/') {

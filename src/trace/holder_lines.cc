@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/path_parts.h"
 #include "trace/label_frames.h"
 #include "trace/own_code.h"
 
@@ -82,7 +83,8 @@ std::string short_line(const Tables& tables, uint32_t node) {
   const Frame& frame = frame_at(tables, node);
   const std::string_view file = tables.strings.get(frame.file);
   if (node == 0 || file.empty()) return "a place without a stack";
-  std::string text(file.substr(file.find_last_of("/\\") + 1));
+  std::string text = cell_name(file);
+  if (text.empty()) text = file.substr(file.find_last_of("/\\") + 1);
   if (frame.line != 0) text += ':' + std::to_string(frame.line);
   return text;
 }
