@@ -35,17 +35,18 @@ def test_what_a_module_makes_once_and_keeps_is_none(tmp_path):
 
 
 CLEARED_AT_EXIT = """
-import atexit
+import atexit, sys, types
 kept = []
 atexit.register(kept.clear)
+sys.modules["IPython"] = types.ModuleType("IPython")
 import torch, gpumemprof
 gpumemprof.step()
 kept.extend(torch.ones(256, 1024) for _ in range(30))
 """
 
 
-def test_what_an_exit_handler_drops_is_no_temporary(tmp_path):
-    """As IPython's does with the variables of a notebook."""
+def test_what_the_exit_handler_of_ipython_drops_is_no_temporary(tmp_path):
+    """A stand-in for it, which has the variables of a notebook."""
     harness.record(tmp_path / "r", [harness.PYTHON, "-c", CLEARED_AT_EXIT]).ok()
     (device,) = [d for d in harness.analysis(tmp_path / "r")["devices"] if d["device"] == "cpu"]
     kinds = device["categories_at_peak"]

@@ -53,8 +53,8 @@ def _begin(module: Any) -> None:
     found = marks()
     if found is not None and found.begin(module.Module, module.torch._C):
         os.register_at_fork(after_in_child=found.forked)
-        # Called before the handlers that were there, such as IPython's, which drops the notebook's variables.
-        atexit.register(found.program_ends)
+        if "IPython" in sys.modules:  # its handler drops the notebook's variables; it was there before, so is called later
+            atexit.register(found.program_ends)
         when_imported("torch.optim.optimizer", _follow_optimizers)
 
 
