@@ -40,3 +40,23 @@ def test_classes_and_processes_have_lanes_in_time(record, view):
     assert parent["bytes"][-1] is not None and child["bytes"][-1] is None, "the child has ended before"
     assert max(known(parent)) == harness.analysis(folder)["host_memory"]["runs"][0]["processes"][0]["highest"]["resident_bytes"]
     assert child["times_s"][0] > parent["times_s"][0]
+
+
+FIVE = """
+import os, time
+import torch
+block = torch.ones(1000)
+for _ in range(4):
+    if os.fork() == 0:
+        time.sleep(2.2)
+        os._exit(0)
+for _ in range(4):
+    os.wait()
+"""
+
+
+def test_a_lane_says_that_it_has_the_largest_processes_alone(record, view):
+    folder = record([harness.PYTHON, "-c", FIVE]).ok().folder
+    sections = view(folder).run()["files"][0]["document"]["sections"]
+    charts = {part["title"]: part for section in sections for part in section["parts"] if part["kind"] == "chart"}
+    assert len(charts["resident (RSS) by process, the 4 largest"]["lines"]) == 4

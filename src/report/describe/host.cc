@@ -160,7 +160,10 @@ void add_host_charts(const Subject& subject, const HostRun& run, Section* out) {
     add("pinned by the GPU's driver", &HostLevel::pinned);
   out->add(std::move(classes));
   if (run.processes.size() > 1) {
-    Chart processes{.title = "resident (RSS) by process" + where};
+    const bool is_part = run.processes.size() > kMostChartLines;
+    Chart processes{.title = "resident (RSS) by process" +
+                             (is_part ? fmt::format(", the {} largest", kMostChartLines) : "") +
+                             where};
     for (size_t i = 0; i < std::min(kMostChartLines, run.processes.size()); ++i)
       processes.lines.push_back(process_line(subject.analysis, run, run.processes[i]));
     out->add(std::move(processes));
