@@ -344,7 +344,7 @@ void leave_no_empty_folder(const RunOptions& options, const Plan& plan, RunOutco
 Result<RunOutcome> run_program(const RunOptions& options) {
   auto plan = prepare(options);
   if (!plan) return std::unexpected(plan.error());
-  RunOutcome outcome = {.folder = plan->typed_folder};
+  RunOutcome outcome = {.folder = plan->typed_folder, .has_recorded_cpu = options.record_cpu};
   if (!plan->program.unrecordable.empty()) {
     outcome.unrecordable = options.command[0] + " is " + plan->program.unrecordable;
     say_at_start(options, plan->program);
@@ -377,6 +377,8 @@ std::string why_nothing_was_recorded(const RunOutcome& outcome, bool tells_of_ho
     return others == 0 ? text : text + "; and " + std::to_string(others) + " more in meta.json";
   }
   if (!outcome.unrecordable.empty()) return outcome.unrecordable;
+  if (outcome.allocated_nothing && !outcome.has_recorded_cpu)
+    return "no tensor was allocated on an accelerator; --no-cpu records no others";
   if (outcome.allocated_nothing) return "PyTorch was loaded and no tensor was allocated";
   if (outcome.torch_seen)
     return "PyTorch, TensorFlow or JAX was loaded, but no tensor was recorded: none was allocated, "

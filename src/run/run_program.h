@@ -41,6 +41,7 @@ struct RunOutcome {
   std::vector<std::string> recorded;
   bool torch_seen = false;
   bool allocated_nothing = false;  ///< DescendantWatcher's
+  bool has_recorded_cpu = true;    ///< RunOptions::record_cpu
   std::string unreadable_command;  ///< a descendant that we may not look at
   bool is_any_alive = false;       ///< a descendant outlives the program, and may record
   std::vector<ProcessExitStatus> exits;  ///< of recorded descendants, as far as it was seen

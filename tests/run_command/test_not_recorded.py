@@ -84,5 +84,13 @@ def test_a_process_whose_allocations_would_have_arrived_is_not_named(run, tmp_pa
     assert says in result.stderr.decode().splitlines()[-1]
 
 
+def test_without_tensors_of_the_cpu_only_those_of_an_accelerator_are_missed(run, tmp_path):
+    source = "void* _ZN3c109alloc_cpuEm(unsigned long n) { return 0; } void* other(void) { return _ZN3c109alloc_cpuEm(1); }"
+    library = compile_c(tmp_path, "libc10.so", source, "-shared", "-fPIC")
+    result = run(PYTHON, "-c", f"import ctypes\nctypes.CDLL({library!r})\n{UNTIL_SEEN}", options=["--no-cpu"])
+    says = "no tensor was allocated on an accelerator; --no-cpu records no others"
+    assert result.stderr.decode().splitlines()[-1].endswith(f": {says}")
+
+
 def test_an_empty_recording_says_why(run):
     assert b"no process loaded PyTorch" in run("true").stderr
