@@ -88,10 +88,9 @@ class Tracker {
     remember(events);
     if (rounds_++ == 0) add_mark("start", events, &events);
     std::vector<TelemetryEvent> alerts;
+    count(events);
     for (const TelemetryEvent& event : events) {
       if (event.event_type != "sample") continue;
-      ++samples_;
-      peak_ = std::max(peak_, event.allocated_bytes.value_or(0));
       // Every process shares the CPU's memory, so it has one alert; devices have one each.
       const auto [memory, is_new] = alerts_.try_emplace(event.device_id, arguments_.alerts);
       if (auto alert = memory->second.look(event)) alerts.push_back(std::move(*alert));
@@ -114,7 +113,10 @@ class Tracker {
   Status finish(const WatchEnd& end) {
     // A signal comes between two samples: the figures at the very end are worth one more.
     std::vector<TelemetryEvent> events;
-    if (end.signal != 0) remember(events = sampler_->sample());
+    if (end.signal != 0) {
+      remember(events = sampler_->sample());
+      count(events);
+    }
     // For processes that have ended, the stop event keeps the time of their last sample.
     if (is_last_of_now_) {
       for (TelemetryEvent& event : last_) event.timestamp_ns = wall_clock_ns();
@@ -149,6 +151,14 @@ class Tracker {
   void remember(const std::vector<TelemetryEvent>& events) {
     is_last_of_now_ = !events.empty();
     if (is_last_of_now_) last_ = events;
+  }
+
+  void count(const std::vector<TelemetryEvent>& events) {
+    for (const TelemetryEvent& event : events) {
+      if (event.event_type != "sample") continue;
+      ++samples_;
+      peak_ = std::max(peak_, event.allocated_bytes.value_or(0));
+    }
   }
 
   /// Marks the beginning or the end of each series.

@@ -178,6 +178,19 @@ def test_alerts_come_once_and_not_with_every_sample(tmp_path):
     assert "threshold is 0.002 %" in of_type(events, "critical")[0]["context"]
 
 
+def test_the_last_sample_at_a_signal_is_counted_as_analyze_counts_it(tmp_path):
+    path = tmp_path / "t.json"
+    tracker = start(*THIS, "--output", path, "--interval", "60")
+    while not path.exists() or path.stat().st_size == 0:
+        time.sleep(0.01)
+    tracker.send_signal(signal.SIGTERM)
+    out, _ = tracker.communicate(timeout=20)
+    assert len(of_type(telemetry(path), "sample")) == 2
+    assert b"\n2 samples, highest " in out
+    analyzed = json.loads(harness.execute([harness.COMMAND, "analyze", path, "--format", "json"]).ok().stdout)
+    assert analyzed["source"]["samples"] == 2
+
+
 def test_the_identity_comes_from_options_then_from_the_launcher(tmp_path):
     path = tmp_path / "t.json"
     env = {**os.environ, "RANK": "3", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "SLURM_JOB_ID": "77", "SLURM_PROCID": "5",
