@@ -91,10 +91,10 @@ std::string sample_text(const TelemetryEvent& event) {
   text += event.allocated_bytes ? format_bytes(*event.allocated_bytes) : "unknown";
   if (event.total_bytes && event.used_bytes) {
     char share[64];
-    std::snprintf(share, sizeof share, " (%.1f %% of ",
+    std::snprintf(share, sizeof share, "; all processes use %.1f %% of ",
                   100 * static_cast<double>(*event.used_bytes) /
                       static_cast<double>(std::max<uint64_t>(*event.total_bytes, 1)));
-    text += share + format_bytes(*event.total_bytes) + " used)";
+    text += share + format_bytes(*event.total_bytes);
   }
   return text;
 }

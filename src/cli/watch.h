@@ -44,7 +44,7 @@ TelemetryFormat chosen_format(const std::string& format, const std::string& outp
 /// Why a pace cannot be kept; empty where it can.
 std::string wrong_pace(const Pace& pace);
 
-/// "12.3 GiB allocated of 31.2 GiB (41.0 % used)" for one event.
+/// "pid 41 cpu: 84.0 MiB; all processes use 11.3 % of 23.5 GiB" for one event.
 std::string sample_text(const TelemetryEvent& event);
 
 }  // namespace gpumemprof

@@ -73,6 +73,16 @@ def test_every_format_gives_the_same_answer(tmp_path, name):
     assert finding["evidence"]["bytes_per_second"] == pytest.approx(5 * MIB)
 
 
+@pytest.mark.parametrize("used, words", [
+    (lambda allocated: allocated + 5 * MIB, "all processes use at most 30.0 % of 1000 MiB"),
+    (lambda allocated: None, "allocated or reserved at most 29.6 % of 1000 MiB"),
+])
+def test_the_share_of_the_memory_says_whose_it_is(tmp_path, used, words):
+    """295 MiB are allocated and 296 MiB reserved at the last sample of 1,000 MiB."""
+    events = [one | {"schema_version": 3, "device_used_bytes": used(one["allocator_allocated_bytes"])} for one in LEAK]
+    assert words in analyze(write(tmp_path / "t.jsonl", events)).ok().stdout.decode()
+
+
 def test_a_score_needs_samples(tmp_path):
     for events in ([], LEAK[:3]):
         said = said_of(write(tmp_path / "t.json", events))

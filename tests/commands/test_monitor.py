@@ -45,6 +45,16 @@ def test_the_summary_is_of_the_samples(tmp_path):
     assert f"pid {pid} cpu: highest sample 10.0 MiB, mean 10.0 MiB, last 10.0 MiB in " in out
 
 
+def test_the_share_of_the_machine_is_told_as_that_of_all_processes(tmp_path):
+    path = tmp_path / "t.json"
+    with standing_program(tmp_path / "r"):
+        pid = recorded_pid(tmp_path / "r")
+        out = harness.execute([*MONITOR, "--duration", "0", "--pid", pid, "--output", path]).ok().stdout.decode()
+    (event,) = telemetry(path)
+    share = 100 * event["device_used_bytes"] / event["device_total_bytes"]
+    assert f"pid {pid} cpu: 10.0 MiB; all processes use {share:.1f} % of " in out
+
+
 def test_a_device_that_nobody_can_be_asked_about_is_said_to_be_so(tmp_path):
     done = harness.execute([*MONITOR, *FAST, "--device", "0"]).ok()
     assert b"Note: --device 0: the device's total, use and other processes are missing" in done.stdout

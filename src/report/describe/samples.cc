@@ -98,8 +98,9 @@ Section series_section(const TelemetrySeries& series) {
                   size_text(report.mean_bytes), size_text(report.least_bytes)));
   add(highest_text(series));
   if (series.total_bytes && series.peak_used_share) {
-    add(fmt::format("at most {:.1f} % of {} in use", 100 * *series.peak_used_share,
-                    format_bytes(*series.total_bytes)));
+    add(fmt::format("{} at most {:.1f} % of {}",
+                    series.peak_used_bytes ? "all processes use" : "allocated or reserved",
+                    100 * *series.peak_used_share, format_bytes(*series.total_bytes)));
   }
   if (series.gap_bytes) {
     add(fmt::format("device use beyond the reserved bytes: {:.0f} to {:.0f} MiB",
