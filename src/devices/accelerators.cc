@@ -2,6 +2,8 @@
 
 #include <cstdlib>
 
+#include "base/no_gpu_driver.h"
+
 namespace gpumemprof {
 
 DeviceRoot DeviceRoot::from_environment() {
@@ -23,9 +25,7 @@ Accelerators AcceleratorReader::read(Depth depth) {
   int number = 0;
   for (Accelerator& device : out.devices) device.number = number++;
   any_ = !out.devices.empty();
-  if (!any_ && out.notes.empty())
-    out.notes.push_back(
-        "no NVIDIA driver (libnvidia-ml.so.1), and no amdgpu, i915 or xe under /sys/class/drm");
+  if (!any_ && out.notes.empty()) out.notes.push_back(kNoGpuDriverHere);
   return out;
 }
 

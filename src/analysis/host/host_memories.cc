@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "analysis/driver/driver_memories.h"
+#include "base/no_gpu_driver.h"
 #include "recording/holders_file.h"
 #include "recording/samples_file.h"
 #include "trace/tables.h"
@@ -149,9 +150,11 @@ class HostOfFile {
   void apply(const SampleKey& key, const HostPoint& change) {
     const HostPoint* point = change.kind == SampledKind::kGone ? nullptr : &change;
     if (key.device == "accelerators") {
-      if (key.field == "devices")
-        has_no_driver_ = point && point->kind == SampledKind::kAbsent &&
-                         samples_.texts[point->number] == kNoGpuDriver;
+      if (key.field == "devices") {
+        const bool is_absent = point && point->kind == SampledKind::kAbsent;
+        const std::string why = is_absent ? samples_.texts[point->number] : "";
+        has_no_driver_ = why == kNoGpuDriver || why == kNoGpuDriverHere;
+      }
       return;
     }
     if (key.pid != 0) return apply_process(key, point);

@@ -260,13 +260,19 @@ TEST(HostMemories, WhatAProcessSaysOfItselfIsASumOfItsOwn) {
 }
 
 TEST(HostMemories, WithoutADriverNothingIsPinnedByIt) {
-  Values first, second;
+  Values first;
   say_process(7, {.anonymous = 50, .file = 0, .shared = 40}, &first);
-  second = first;
-  second.emplace_back(SampleKey{"gpumemprof", "accelerators", "devices", 0},
-                      SampledValue::absent(kNoGpuDriver));
+  const auto pinned = [&](const char* why_no_devices) {
+    Values values = first;
+    values.emplace_back(SampleKey{"gpumemprof", "accelerators", "devices", 0},
+                        SampledValue::absent(why_no_devices));
+    return only_run({values}).processes[0].highest.pinned.bytes;
+  };
   EXPECT_FALSE(only_run({first}).processes[0].highest.pinned.bytes);
-  EXPECT_EQ(only_run({second}).processes[0].highest.pinned.bytes, 0u);
+  EXPECT_EQ(pinned(kNoGpuDriver), 0u) << "no process loaded one";
+  EXPECT_EQ(pinned("no NVIDIA driver (libnvidia-ml.so.1), and no amdgpu, i915 or xe under /sys/class/drm"), 0u)
+      << "the machine has none";
+  EXPECT_FALSE(pinned("NVIDIA: Driver/library version mismatch")) << "there is one";
 }
 
 /// Three processes share 300 MiB: the parent's RSS and that of two workers.
