@@ -275,6 +275,14 @@ Status fill(const EstimateArguments& arguments, EstimateAnswer* answer) {
   return {};
 }
 
+/// What an error is about: the script where it was traced, else the program that was to be started.
+std::string blamed(const EstimateArguments& arguments, ErrorCode code) {
+  const std::vector<std::string>& words = arguments.command;
+  const auto script =
+      std::ranges::find_if(words, [](const std::string& word) { return word.ends_with(".py"); });
+  return code == ErrorCode::kUnsupported && script != words.end() ? *script : words[0];
+}
+
 }  // namespace
 
 int estimate_by_tracing(const EstimateArguments& arguments) {
@@ -286,7 +294,7 @@ int estimate_by_tracing(const EstimateArguments& arguments) {
     const bool is_usage = done.error().code == ErrorCode::kUsage && arguments.command.empty();
     return report_error(is_usage                    ? "estimate"
                         : arguments.command.empty() ? answer.subject
-                                                    : arguments.command[0],
+                                                    : blamed(arguments, done.error().code),
                         done.error());
   }
   if (auto done = add_prices(arguments.prices, &answer); !done)

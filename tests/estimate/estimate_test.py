@@ -125,7 +125,7 @@ def test_what_needs_values_runs_on_the_host_and_says_so(tmp_path):
             "import torch\nraise ValueError('no such file: data.csv')\n",
             "ValueError: no such file: data.csv (script.py:2)",
         ),
-        ("import torch\ntorch.ones(3)\n", "the script put nothing on a GPU: nothing to estimate"),
+        ("import torch\ntorch.ones(3)\n", "the script put nothing on a GPU: nothing to estimate. Let it use torch.device("),
         ("print('no torch here')\n", "exit code 0 before it finished two steps"),
         ("import sys\nsys.exit(3)\n", "exit code 3 before it finished two steps"),
     ],
@@ -134,7 +134,7 @@ def test_what_cannot_be_traced_is_one_line(tmp_path, text, message):
     script = tmp_path / "script.py"
     script.write_text(text)
     said = estimate("--", harness.PYTHON, script, rc=2)
-    assert said.splitlines()[-1].startswith("gpumemprof: ") and message in said.splitlines()[-1], said
+    assert said.splitlines()[-1].startswith(f"gpumemprof: {script}: ") and message in said.splitlines()[-1], said
     assert "Traceback" not in said
 
 

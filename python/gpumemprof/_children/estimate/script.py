@@ -30,6 +30,10 @@ _READS = frozenset((_aten._local_scalar_dense.default, _aten.equal.default, _ate
 _VALUES_ARE_UNKNOWN = (
     "values that the script reads from the GPU (loss.item()) are 1 here: sizes that depend on them may differ"
 )
+_NOTHING_ON_A_GPU = (
+    "the script put nothing on a GPU: nothing to estimate. Let it use torch.device('cuda' if torch.cuda.is_available() "
+    "else 'cpu'), which is 'cuda' while it is traced"
+)
 
 
 class ScriptLog(EventLog):
@@ -269,7 +273,7 @@ class ScriptTrace:
             self.calls.categorize(list(self._optimizers.values()))
         if not any(event[0] == "a" for event in log.events):
             _mark(self.folder, "final")  # no other way of running it would find more
-            return fail(self.folder, "the script put nothing on a GPU: nothing to estimate")
+            return fail(self.folder, _NOTHING_ON_A_GPU)
         assumptions, unknown = [], []
         if log.values_read or self._redirect.values_read:
             assumptions.append(_VALUES_ARE_UNKNOWN)
