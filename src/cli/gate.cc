@@ -127,6 +127,10 @@ Result<GatePlan> plan_gate(const GateArguments& arguments, bool has_reason) {
   return plan;
 }
 
+std::string limit_with_unit(const std::string& typed) {
+  return typed.find_first_not_of("0123456789") == std::string::npos ? typed + " bytes" : typed;
+}
+
 /// Of the program alone, and of its accelerator where it used one, as `analyze` shows it.
 void apply_limit(uint64_t limit_bytes, std::vector<PeakComparison>* peaks) {
   PeakComparison* main = nullptr;
@@ -196,7 +200,9 @@ int judge(const GateArguments& arguments, const GatePlan& plan, const RunOutcome
     const int written = write_files(arguments, {.tolerance = arguments.tolerance});
     return compares ? kExitToolFailed : written;
   }
-  GateReport report{.subjects = *subjects, .tolerance = arguments.tolerance};
+  GateReport report{.subjects = *subjects,
+                    .tolerance = arguments.tolerance,
+                    .limit = limit_with_unit(arguments.limit)};
   const bool compares = plan.baseline && !plan.writes;
   if (compares) report.baseline = arguments.baseline;
   report.peaks =

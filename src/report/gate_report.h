@@ -13,6 +13,7 @@ struct GateReport {
   std::vector<PeakComparison> peaks;  ///< all of them
   std::string baseline;               ///< its file as typed; empty: there was none to compare with
   std::string tolerance;              ///< as typed: "1%"
+  std::string limit;                  ///< as typed, with a unit: "10MB"; empty: there was none
   size_t failures() const;
 };
 

@@ -41,8 +41,8 @@ TEST(GateReport, ALimitIsToldBesideTheBaseline) {
   PeakComparison peak{
       .kind = "cuda", .verdict = PeakVerdict::kNew, .now_bytes = 3072, .limit_bytes = 2048};
   peak.reserved_bytes = 4096;
-  EXPECT_EQ(verdict_text(peak, {}),
-            "peak 3.00 KiB on cuda exceeds the limit 2.00 KiB; 4.00 KiB reserved");
+  EXPECT_EQ(verdict_text(peak, {.limit = "2KiB"}),
+            "peak 3.00 KiB on cuda exceeds the limit 2KiB by 1,024 bytes; 4.00 KiB reserved");
 }
 
 TEST(GateReport, NoSignOfANameIsMarkdown) {

@@ -92,10 +92,7 @@ std::string verdict_text(const PeakComparison& peak, const GateReport& report) {
   if (peak.is_above_limit()) {
     const uint64_t limit = *peak.limit_bytes;
     const std::string above = signed_bytes(static_cast<int64_t>(peak.now_bytes - limit)).substr(1);
-    text = fmt::format("{} exceeds the limit {}{}{}", now, format_bytes(limit),
-                       format_bytes(peak.now_bytes) == format_bytes(limit)
-                           ? " by " + above
-                           : "",
+    text = fmt::format("{} exceeds the limit {} by {}{}", now, printable(report.limit), above,
                        peak.verdict == PeakVerdict::kGrew ? "; " + text : "");
   }
   if (peak.reserved_bytes) text += fmt::format("; {} reserved", format_bytes(*peak.reserved_bytes));

@@ -166,7 +166,9 @@ def test_nothing_measured_is_no_success(kept, tmp_path):
 def test_a_limit_needs_no_baseline(program):
     assert program("--limit", "1MB").rc == 0
     done = program("--limit", "999999")
-    assert done.rc == 3 and "exceeds the limit 977 KiB" in done.stderr.decode()
+    assert done.rc == 3 and "exceeds the limit 999999 bytes by 1 byte" in done.stderr.decode()
+    done = program("--limit", "0.5MB")
+    assert done.rc == 3 and "exceeds the limit 0.5MB by 500,000 bytes" in done.stderr.decode()
 
 
 def test_the_programs_output_is_its_own_and_nothing_is_left(program, kept, tmp_path):
