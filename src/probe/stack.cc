@@ -365,7 +365,7 @@ void set_layer(const char* name) {
   __atomic_store_n(&t_layer.length, length, __ATOMIC_RELAXED);
 }
 
-HOT uint32_t current_stack(Stream* s, const Label* label) {
+HOT uint32_t current_stack(Stream* s, const Label* label, bool is_free) {
   const bool is_code_alone = label && label->is_code_alone;
   Names names{label && label->length ? label : nullptr, t_layer.length ? &t_layer : nullptr, 0, {}};
   if (__builtin_expect(g_config.stacks != kStacksNone, 1)) {
@@ -374,7 +374,7 @@ HOT uint32_t current_stack(Stream* s, const Label* label) {
   }
   bool unsafe = false;
   const char* top = top_frame(&unsafe);
-  if (__builtin_expect(unsafe, 0)) count_loss(kLostStack);
+  if (__builtin_expect(unsafe && !is_free, 0)) count_loss(kLostStack);
   void* native[kMaxNative];
   int native_count = 0;
   if (g_config.stacks & kStacksNative) native_count = native_backtrace(native, kMaxNative);
@@ -402,7 +402,7 @@ HOT uint32_t current_stack(Stream* s, const Label* label) {
   uint32_t id = define_stack(s, top, native, native_count, names);
   // Its own frames may have told where a watched function is, or its phase has ended: once more.
   if (watched != watched_codes() || (names.phase && names.phase != phase_hash())) {
-    return current_stack(s, label);
+    return current_stack(s, label, is_free);
   }
   if (id == 0) {
     count_loss(kLostStack);

@@ -273,10 +273,11 @@ inline void record_one(RawAction action, uint64_t address, uint64_t size, uint64
       count_loss(kLostWide);
       return;
     }
-    bool wants_stack = action == kRawAlloc || action == kRawOom || g_config.free_stacks;
+    const bool is_free = action != kRawAlloc && action != kRawOom;
+    const bool wants_stack = !is_free || g_config.free_stacks;
     if (wants_stack) prefetch_frames(s->caches->walked);
     uint64_t now = event_time_ns(s);
-    uint32_t stack = wants_stack ? current_stack(s, label) : 0;
+    uint32_t stack = wants_stack ? current_stack(s, label, is_free) : 0;
     // Nearly all events are one record. The other arguments then need not be handed on.
     const bool is_one = !totals && !requested && !says && size <= kSizeMask && action != kRawOom &&
                         (step == s->step || action != kRawAlloc);
@@ -363,7 +364,8 @@ void record_segment(RawDetail what, uint64_t address, uint64_t size, Device devi
     }
     prefetch_frames(s->caches->walked);
     uint64_t now = event_time_ns(s);
-    uint32_t stack = current_stack(s, nullptr);
+    const bool is_free = what == kDetailSegmentFree || what == kDetailSegmentUnmap;
+    uint32_t stack = current_stack(s, nullptr, is_free);
     if (UNLIKELY(s->count + 2 > kStageEvents) && !make_room(s)) return;
     RawEvent* at = s->events + s->count;
     at[0] = pack(now, 0, device_class, 0, kRawWide, id << 4 | what, s->salt);

@@ -180,8 +180,9 @@ uint64_t hash_text(const char* text, size_t length, uint64_t seed);
 uint32_t define_string(Stream* stream, const char* text, size_t length);
 
 /// The id of the calling thread's stack now, with `label` (or null) as its innermost frame; 0 if
-/// there is nothing.
-uint32_t current_stack(Stream* stream, const Label* label);
+/// there is nothing. A stack that cannot be had is counted; not that of a free at the interpreter's
+/// exit, of which every ordinary end has some.
+uint32_t current_stack(Stream* stream, const Label* label, bool is_free);
 
 /// Appends a definition: type, then `length` bytes. False if the file refused and the half is full.
 bool define(Stream* stream, format::DefinitionType type, const void* body, size_t length);

@@ -55,6 +55,14 @@ def test_stacks_of_frees(recorded):
     assert functions(free) == ["Block.__del__", "<module>"]
 
 
+def test_frees_at_the_interpreters_exit_are_not_counted_as_lost_stacks(record, light):
+    program = f"import sys; sys.path.insert(0, {str(harness.PROGRAMS)!r})\nfrom light import Block\nx = Block(1234)\n"
+    done = record([harness.PYTHON, "-c", program], ["--free-stacks"], env=light.env).ok()
+    alloc, free = harness.events(done.folder)
+    assert functions(alloc) == ["Block.__init__", "<module>"] and "stack" not in free
+    assert "gpumemprof: Nothing was lost.\n" in done.stderr.decode()
+
+
 def test_cpu_tensors_can_be_left_out(record, light):
     done = record([harness.PYTHON, *PROGRAM], ["--no-cpu"], env=light.env).ok()
     assert not harness.files(done.folder)
