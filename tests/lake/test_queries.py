@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import pty
+import re
 import subprocess
 import termios
 import time
@@ -198,8 +199,12 @@ def test_without_duckdb_one_line_says_what_to_install(lake, tmp_path):
     env = {**os.environ, "PYTHONPATH": str(tmp_path)}
     for argv in (["sql", lake, "SELECT 1"], ["export", SNAPSHOT, "--to", "parquet", "-o", tmp_path / "lake"]):
         done = lakes.run(argv, env=env)
-        assert (done.rc, done.stderr) == (2, b'gpumemprof: DuckDB is required: install it with `pip install "gpumemprof[sql]"`\n')
+        assert (done.rc, done.stderr.count(b"\n")) == (2, 1)
+        assert re.fullmatch(rb"gpumemprof: DuckDB is required: install it for /\S+ with `pip install duckdb`\n", done.stderr)
     assert not (tmp_path / "lake").exists()
+    for argv in (["sql", "no_such_run", "SELECT 1"], ["runs", "add", "no_such_run", "--store", tmp_path / "store"]):
+        done = lakes.run(argv, env=env, cwd=tmp_path)
+        assert (done.rc, done.stderr) == (2, b"gpumemprof: no_such_run: No such file or directory\n")
 
 
 def test_a_python_without_the_package_is_named(lake, tmp_path):

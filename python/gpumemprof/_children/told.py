@@ -36,9 +36,16 @@ def end_now(main: Callable[[], int]) -> None:
         code = int(ended.code or 0)
     except BrokenPipeError:  # the reader of our output left: nothing to complain of
         code = EXIT_FAILED
+    except ImportError as error:  # what was not built or is not installed, with what to do
+        code = say(str(error), EXIT_BAD_INPUT)
     except OSError as error:  # a full disk
         code = say(f"standard output: {error.strerror}", EXIT_FAILED)
     os._exit(code)
+
+
+def needed(what: str, packages: str) -> str:
+    """What is missing in this Python, and what to install, by the names that an index has."""
+    return f"{what} is required: install it for {sys.executable} with `pip install {packages}`"
 
 
 def plain(text: str) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..told import EXIT_BAD_INPUT, EXIT_FAILED, say
+from ..told import EXIT_BAD_INPUT, EXIT_FAILED, needed, say
 from ..waiting import wait_for
 
 
@@ -37,8 +38,14 @@ def duckdb() -> Any:
     try:
         import duckdb as engine
     except ImportError as error:
-        raise CannotDo("DuckDB is required: install it with `pip install \"gpumemprof[sql]\"`") from error
+        raise CannotDo(needed("DuckDB", "duckdb")) from error
     return engine
+
+
+def check_exist(paths: Sequence[str]) -> None:
+    for path in paths:
+        if not os.path.lexists(path):
+            raise FileNotFoundError(f"{path}: No such file or directory")
 
 
 def connect() -> Any:

@@ -9,7 +9,7 @@ import signal
 import sys
 from typing import TYPE_CHECKING, Any
 
-from ..told import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_OK, end_now, say
+from ..told import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_OK, end_now, needed, say
 from .folders import Folders, Refused
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def _run(words: list[str]) -> int:
         import anyio
         from mcp.server import ServerRequestContext  # noqa: F401: from version 2 on
     except ImportError:
-        return say('the mcp package is required, 2.3 or newer: install it with `pip install "gpumemprof[mcp]"`', EXIT_BAD_INPUT)
+        return say(needed("the mcp package, 2.3 or newer,", '"mcp>=2.3"'), EXIT_BAD_INPUT)
     from .running import Runner
     from .server import serve
     from .tools import Toolbox

@@ -9,7 +9,7 @@ import sys
 import tempfile
 from typing import Any
 
-from ..lake.engine import CannotDo, answered, duckdb
+from ..lake.engine import CannotDo, answered, check_exist, duckdb
 from ..told import EXIT_FAILED, EXIT_OK, end_now, plain, say
 from .entry import Added, said_of
 from .showing import words_of, write_list
@@ -20,8 +20,6 @@ def _add(store: Store, paths: list[str], options: dict[str, Any]) -> int:
     duckdb()  # before minutes of reading
     said, code = said_of(options), EXIT_OK
     for path in paths:
-        if not os.path.lexists(path):
-            raise CannotDo(f"{path}: No such file or directory")
         with tempfile.TemporaryDirectory(prefix="gpumemprof-runs-") as place:
             added = Added(path, place, said, say)
             if store.has(added.id):
@@ -106,6 +104,8 @@ def _run(arguments: list[str]) -> int:
     if not least <= len(words) <= most:
         needs = {"add": "one path or more", "list": "nothing", "show": "one id", "diff": "two ids", "rm": "one id or more"}
         raise CannotDo(f"runs {action} takes {needs[action]}")
+    if action == "add":
+        check_exist(words)  # before a package is looked for
     return answer(Store(options["store"]), words, options)
 
 

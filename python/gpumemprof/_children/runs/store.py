@@ -29,7 +29,7 @@ def arrow() -> Any:
     try:
         from pyarrow import fs
     except ImportError as error:
-        raise CannotDo("pyarrow is required: install it with `pip install \"gpumemprof[runs]\"`") from error
+        raise CannotDo(needed("pyarrow", "pyarrow duckdb")) from error
     return fs
 
 

@@ -10,7 +10,7 @@ import sys
 import tempfile
 from typing import TYPE_CHECKING, Any
 
-from ..lake.engine import CannotDo, answered, duckdb
+from ..lake.engine import CannotDo, answered, check_exist, duckdb
 from ..told import EXIT_FAILED, EXIT_OK, end_now, say
 from . import output
 from .opened import Opened
@@ -51,6 +51,7 @@ def _private_folder() -> Iterator[str]:
 
 
 def _answer(options: dict[str, Any], paths: list[str]) -> int:
+    check_exist(paths)  # before DuckDB is looked for
     with _private_folder() as folder:
         opened = Opened(folder, seal=options["seal"], say=say)
         opened.add(paths)

@@ -8,7 +8,7 @@ import stat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..lake import parquet, schema
-from ..lake.engine import CannotDo, connect, duckdb, quoted, rows
+from ..lake.engine import CannotDo, check_exist, connect, duckdb, quoted, rows
 from ..told import plain
 from .daily import queries
 from .kept import run_of
@@ -42,9 +42,8 @@ class Opened:
 
     def add(self, paths: Sequence[str]) -> None:
         """Opens a lake, a run of one, or, if it is neither, a recording or snapshot, exported first."""
+        check_exist(paths)
         for path in paths:
-            if not os.path.lexists(path):
-                raise FileNotFoundError(f"{path}: No such file or directory")
             if _is_run(path):
                 self._add_run(path)
             elif found := _runs_in(path):
