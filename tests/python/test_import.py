@@ -2,6 +2,8 @@
 
 import importlib
 import json
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -33,6 +35,28 @@ def test_importing_loads_no_module_but_the_standard_library():
     foreign = [m for m in loaded if m.split(".")[0] not in sys.stdlib_module_names and m.split(".")[0] != "gpumemprof"]
     assert foreign == []
     assert [m for m in loaded if m.startswith("gpumemprof")] == ["gpumemprof"]
+
+
+def test_a_source_tree_whose_native_module_was_not_built_says_in_one_line_what_to_do(tmp_path):
+    package = tmp_path / "python" / "gpumemprof"
+    not_built = shutil.ignore_patterns("_native*.so", "__pycache__")
+    shutil.copytree(ROOT / "python" / "gpumemprof", package, ignore=not_built)
+    (tmp_path / "Makefile").write_text("all:\n")
+    code = (
+        "import gpumemprof\n"
+        "profiler = gpumemprof.GPUMemoryProfiler(device='cpu')\n"
+        "print(profiler.profile_function(list).basis, profiler.profile_function(list).basis)\n"
+        "gpumemprof.attach()\n"
+    )
+    env = {**os.environ, "PYTHONPATH": str(tmp_path / "python")}
+    words = [sys.executable, "-c", code]
+    done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=60, check=False)
+    todo = f"gpumemprof._native is not built: run `make` in {tmp_path}"
+    lines = done.stderr.splitlines()
+    assert done.returncode == 1 and done.stdout == "host host\n"
+    assert lines[0] == f"gpumemprof:1: RuntimeWarning: figures are not exact: {todo}"
+    assert lines[1].startswith("Traceback") and done.stderr.count("Traceback") == 1
+    assert lines[-1] == f"ImportError: {todo}"
 
 
 def test_the_profiler_of_the_cpu_needs_no_torch():

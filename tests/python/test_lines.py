@@ -161,7 +161,12 @@ def test_the_report_shows_the_source(capsys):
     work()
     text = work.lines.report()
     assert "kept = torch.ones(4)" in text and "(cpu: host)" in text.splitlines()[0]
-    assert text.splitlines()[1].split() == ["Line", "Hits", "cpu", "+MiB", "cpu", "peak", "Source"]
+    assert text.splitlines()[1] == (
+        "  host: resident memory of the whole process; allocated and freed are its net growth, so lower bounds, since "
+        "no probe is in this process (GPUMEMPROF_NO_ATTACH is set): run the program under `gpumemprof run` or call "
+        "gpumemprof.attach() for exact figures"
+    )
+    assert text.splitlines()[2].split() == ["Line", "Hits", "cpu", "+MiB", "cpu", "peak", "Source"]
     assert capsys.readouterr().out == ""
     work.lines.stop()
 

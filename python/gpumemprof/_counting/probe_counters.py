@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from .._core.native import native
 from .attaching import attach_by_itself
 
+_said: dict[str | tuple[str, type[Warning], int], int] = {}  # what warnings remembers
 TRIES = 8  # for a moment in which no thread is inside the allocator
 _RUN_IT = "run the program under `gpumemprof run` or call gpumemprof.attach() for exact figures"
 UNSETTLED = "other threads allocated during every attempt to read the allocator's and the probe's counters together"
@@ -34,6 +36,7 @@ def exact_available(attach: bool = True) -> tuple[bool, str]:
     try:
         module = native()
     except ImportError as error:
+        warnings.warn_explicit(f"figures are not exact: {error}", RuntimeWarning, "gpumemprof", 1, registry=_said)
         return False, str(error)
     if module.probe_library() is None:
         why_not = attach_by_itself() if attach else "none was attached"

@@ -51,7 +51,9 @@ def report(functions: list[FunctionLines]) -> str:
         head = f"{'Line':>6} {'Hits':>8}"
         for device in devices:
             head += f" {device + ' +MiB':>{_WIDTH}} {device + ' peak':>{_WIDTH}}"
-        rows = [f"{function.filename}:{function.first_line} {function.name} ({basis})", head + "  Source"]
+        rows = [f"{function.filename}:{function.first_line} {function.name} ({basis})"]
+        rows += [f"  {source}: {why}" for source, why in function.why_inexact.items()]
+        rows.append(head + "  Source")
         for number, text in _source_lines(function).items():
             rows.append(f"{number:>6} {_cells(function.lines.get(number), devices)}  {text}".rstrip())
         parts.append("\n".join(rows) + "\n")

@@ -51,13 +51,14 @@ class LineRecord:
 
 @dataclass
 class FunctionLines:
-    """A function: its lines by number, and the source of its figures by device name."""
+    """A function: its lines by number, the source of its figures by device name; by source why they are not exact."""
 
     name: str
     filename: str
     first_line: int
     lines: dict[int, LineRecord] = field(default_factory=dict)
     basis: dict[str, str] = field(default_factory=dict)
+    why_inexact: dict[str, str] = field(default_factory=dict)
 
 
 class LineProfiler:
@@ -94,6 +95,8 @@ class LineProfiler:
             figures = figures_of(source, span.end())
             name = str(source.device)
             function.basis[name] = source.basis
+            if source.basis != "exact":
+                function.why_inexact[source.basis] = source.basis_reason
             sums = record.devices.setdefault(name, LineFigures())
             sums.change_bytes += figures.after.allocated_bytes - figures.before.allocated_bytes
             sums.allocated_bytes += figures.allocated_bytes
