@@ -45,7 +45,7 @@ SurvivorsByStack survivors_since(uint64_t warm_up_steps, const ProcessHistory& h
       time_after(period.steps() - std::min(last_steps, period.steps()), history, period);
   SurvivorsByStack out;
   for (const KeptBlock& block : history.kept) {
-    if (block.time_ns == LiveBlock::kUnknownTime || block.time_ns <= time_ns) continue;
+    if (block.time_ns == LiveBlock::kUnknownTime || block.time_ns < time_ns) continue;
     Survivors& of_stack = out[key_of(block.device, block.stack)];
     ++of_stack.count;
     of_stack.bytes += block.size_bytes;

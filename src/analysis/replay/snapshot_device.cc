@@ -9,6 +9,7 @@
 #include "analysis/replay/record_stream_pending.h"
 #include "analysis/replay/segment_churn.h"
 #include "analysis/replay/settings_conflict.h"
+#include "analysis/replay/settings_study.h"
 #include "analysis/replay/settings_text.h"
 #include "analysis/replay/stranded_stream_cache.h"
 #include "analysis/statistics/worth.h"
@@ -148,6 +149,7 @@ void try_expandable(const AllocatorTrace& trace, const TraceStart& start,
                     const RecordedSettings& settings, SnapshotDevice* device) {
   const ReplayResult& replay = device->replay;
   AllocatorConfig config = recorded_config(settings, replay.release);
+  if (lack_of(replay) != ReplayLack::kNothing) return;
   if (config.expandable_segments || !(device->variable_shapes || is_fragmented(*device))) return;
   // PyTorch through 2.4 stops itself where max_split_size_mb is set, too.
   if (!parse_settings(expandable_settings(*device), replay.release)) return;

@@ -11,6 +11,7 @@ namespace {
 constexpr size_t kReach = 5;             // a spike is gone after this many samples
 constexpr size_t kLeastForShape = 10;    // samples
 constexpr double kLeastSpikeZ = 6;       // far outside of what noise and ramps do
+constexpr size_t kStepsOfARamp = 4;      // that rise alike, one after the other
 constexpr double kMostSpikes = 0.1;      // of the samples; what is more often is no exception
 constexpr double kNormal = 1.4826;       // MAD to standard deviation, for a normal distribution
 constexpr double kTurnShare = 0.2;       // of the range: what makes a turn
@@ -71,11 +72,15 @@ std::optional<KeptMemory> kept_with_cycles(const Series& series) {
                     std::ranges::min(std::span(valleys).last(count))};
 }
 
-/// The same near `i`, in the window that the spike stands out of: the top of a ramp is no spike.
-double usual_step_near(std::span<const double> values, size_t i) {
-  const size_t width = std::min(values.size(), 2 * kReach + 1);
-  const size_t from = std::min(i > kReach ? i - kReach : 0, values.size() - width);
-  return usual_step(values.subspan(from, width));
+/// Whether the last steps to `i` all rise, none by more than half of what they rise together.
+bool is_on_a_ramp(std::span<const double> values, size_t i) {
+  if (i < kStepsOfARamp) return false;
+  const double rise = values[i] - values[i - kStepsOfARamp];
+  for (size_t at = i - kStepsOfARamp + 1; at <= i; ++at) {
+    const double step = values[at] - values[at - 1];
+    if (step <= 0 || step > rise / 2) return false;
+  }
+  return true;
 }
 
 /// Half of it came and is gone again within reach, on both sides: an edge of the series or of a
@@ -97,8 +102,7 @@ std::optional<Spikes> find_spikes(const Series& series) {
   Spikes spikes;
   for (size_t i = series.warmup; i < values.size(); ++i) {
     if (above[i] <= 0 || above[i] < series.least_move || above[i] <= kLeastSpikeZ * scale ||
-        !comes_and_goes(values, i, above[i]) ||
-        above[i] <= kLeastSpikeZ * usual_step_near(values, i)) {
+        !comes_and_goes(values, i, above[i]) || is_on_a_ramp(values, i)) {
       continue;
     }
     spikes.samples.push_back(i);

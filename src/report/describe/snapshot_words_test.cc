@@ -24,11 +24,14 @@ TEST(SnapshotWords, WhatARequestNeededIsRoundedUpAndNotMoreThanThatIsPromised) {
   EXPECT_EQ(what_would_have_fitted(oom),
             "No allocator setting helps (2 simulated, as by whatif --sweep). This request would "
             "have fitted with 4.86 GiB more device memory; what follows is unknown.");
-  EXPECT_EQ(why_refused(oom), "The device had 0 B left: 3.81 GiB too little.");
+  EXPECT_EQ(why_refused(oom), "The device had 0 B left.");
   oom.room.basis = RoomBasis::kLimit;
   EXPECT_EQ(what_would_have_fitted(oom),
             "No allocator setting helps (2 simulated, as by whatif --sweep). This request would "
             "have fitted with a limit higher by 4.86 GiB; what follows is unknown.");
+  // Where the replay does not know it, all that was free is subtracted.
+  oom.room = {}, oom.is_reproduced = false;
+  EXPECT_EQ(why_refused(oom), "The device had 0 B left: at least 3.81 GiB too little.");
 }
 
 TEST(SnapshotWords, WhatTheHeadlineHasIsNotSaidAgain) {

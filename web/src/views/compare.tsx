@@ -187,6 +187,7 @@ export function Compare() {
                     const strength = Math.min(1, Math.abs(change));
                     return strength < 0.005 ? oklch(dark ? 0.38 : 0.9, 0.005, 250) : oklch((dark ? 0.45 : 0.88) - (dark ? -0.1 : 0.15) * strength, 0.03 + 0.12 * strength, change > 0 ? 25 : 250);
                   }}
+                  root={`All: ${format.signed(difference(0))}`}
                   describe={(node) => `${format.signed(difference(node))}: ${format.bytes(answer?.f64("bytes_a")[node])} in A, ${format.bytes(answer?.f64("bytes_b")[node])} in B`}
                 />
               </div>

@@ -31,6 +31,8 @@ export interface FlameProps {
   /** A node's colour where it is not that of its kind: in a difference. */
   colour?: (node: number, dark: boolean) => number;
   describe?: (node: number) => string;
+  /** What the root says where its bytes are no sum that means anything. */
+  root?: string;
 }
 
 export function Flame(props: FlameProps) {
@@ -76,7 +78,7 @@ export function Flame(props: FlameProps) {
       if (w > 34) {
         c.fillStyle = ink_on(fill);
         c.font = `${kind === "user" ? "600 " : ""}11.5px Inter, "Segoe UI", system-ui, -apple-system, Roboto, "DejaVu Sans", sans-serif`;
-        const shown_text = fit_text(c, box.node === 0 ? `${label === 0 ? "All" : format.frame_line(text)}: ${format.bytes(shown.bytes[0])}` : format.frame_line(text), w - 9);
+        const shown_text = fit_text(c, box.node === 0 ? latest.current.root ?? `${label === 0 ? "All" : format.frame_line(text)}: ${format.bytes(shown.bytes[0])}` : format.frame_line(text), w - 9);
         c.fillText(shown_text, x + 4, y + ROW / 2);
       }
     }

@@ -223,7 +223,7 @@ export function TimeView() {
         <Lanes />
         {asked.answer?.summary ? <p class="notice">{asked.answer.summary}</p> : null}
       </div>
-      {file.value ? <aside class="beside"><Legend /><RangeFigures /></aside> : null}
+      {file.value ? <aside class="beside-chart"><Legend /><RangeFigures /></aside> : null}
     </section>
   );
 }

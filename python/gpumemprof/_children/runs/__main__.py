@@ -18,7 +18,7 @@ from .store import Store
 
 def _add(store: Store, paths: list[str], options: dict[str, Any]) -> int:
     duckdb()  # before minutes of reading
-    said, code = said_of(options), EXIT_OK
+    said, code = options["said"], EXIT_OK
     for path in paths:
         with tempfile.TemporaryDirectory(prefix="gpumemprof-runs-") as place:
             added = Added(path, place, said, say)
@@ -104,8 +104,9 @@ def _run(arguments: list[str]) -> int:
     if not least <= len(words) <= most:
         needs = {"add": "one path or more", "list": "nothing", "show": "one id", "diff": "two ids", "rm": "one id or more"}
         raise CannotDo(f"runs {action} takes {needs[action]}")
-    if action == "add":
-        check_exist(words)  # before a package is looked for
+    if action == "add":  # before a package is looked for
+        options["said"] = said_of(options)
+        check_exist(words)
     return answer(Store(options["store"]), words, options)
 
 

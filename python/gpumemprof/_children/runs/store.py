@@ -14,7 +14,7 @@ import stat
 from typing import TYPE_CHECKING, Any
 
 from ..lake.engine import CannotDo, CannotWrite
-from ..told import plain
+from ..told import needed, plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
