@@ -76,10 +76,11 @@ void add_unknown(const Analysis& analysis, const Tables& tables, const DeviceAna
   };
   const bool is_snapshot = analysis.source.kind == SourceKind::kPytorchSnapshot;
   if (main && main->categories.is_by_rules) {
-    const std::string file = is_snapshot ? "a snapshot" : "the recording";
     add({"checkpointing", "fused_attention", "gradients_unused", "sparse_gradient"},
-        file + " has no modules");
-    add({"graph_kept", "graph_not_needed"}, file + " does not tell what autograd saved");
+        why_no_modules(*main));
+    add({"graph_kept", "graph_not_needed"},
+        is_snapshot ? "a snapshot does not tell what autograd saved"
+                    : "the recording does not tell what autograd saved");
   }
   if (is_snapshot) {
     add({"leak"}, "leaks are looked for in recordings only");

@@ -5,6 +5,7 @@
 
 #include "analysis/advice/practices.h"
 #include "analysis/leaks/leaks.h"
+#include "analysis/replay/snapshot_device.h"
 #include "trace/label_frames.h"
 #include "trace/memory_source.h"
 
@@ -219,9 +220,12 @@ TEST(Practices, WhatASnapshotCannotTellIsNotCalledChecked) {
   HeldAtPeak run;
   EXPECT_FALSE(unknown_of(run).contains("checkpointing"));
   run.analysis.devices[0].categories.is_by_rules = true;
+  run.analysis.devices[0].snapshot =
+      std::make_shared<SnapshotDevice>(SnapshotDevice{.is_recorded = true});
   EXPECT_EQ(unknown_of(run).at("checkpointing"), "the recording has no modules");
   EXPECT_FALSE(unknown_of(run).contains("leak"));
   run.analysis.source.kind = SourceKind::kPytorchSnapshot;
+  run.analysis.devices[0].snapshot = std::make_shared<SnapshotDevice>();
   const auto unknown = unknown_of(run);
   EXPECT_EQ(unknown.at("checkpointing"), "a snapshot has no modules");
   EXPECT_EQ(unknown.at("graph_not_needed"), "a snapshot does not tell what autograd saved");
