@@ -94,8 +94,7 @@ PageAnswer block_answer(PageRequest& request) {
                 {"lived_events", std::min(end, table.moments() - 1) - table.start[id]},
                 {"is_freed", is_freed},
                 {"was_live_before", is_earlier}};
-  const uint32_t kind = table.kind[id] & ~BlockTable::kChangesKind;
-  add_kind(table.kinds[kind], table.stack[id], tables, &block);
+  add_kind(table.kinds[table.kind_in_end(id)], table.stack[id], tables, &block);
   if (!table.is_told) block["why_unknown"] = of.why_no_categories;
   Json earlier = Json::array();
   for (const EarlierKind& part : table.earlier_kinds) {

@@ -94,7 +94,7 @@ void add_blocks(PageRequest& request, const std::vector<uint32_t>& listed, Colum
     size.push_back(table.size_bytes[b]), stack.push_back(table.stack[b]);
     high.push_back(static_cast<uint32_t>(table.address[b] >> 32));
     low.push_back(static_cast<uint32_t>(table.address[b]));
-    const uint32_t kind = table.kind[b] & ~BlockTable::kChangesKind;
+    const uint32_t kind = table.kind_in_end(b);
     category.push_back(static_cast<uint8_t>(table.kinds[kind].category));
     const auto [known, is_new] =
         module_of_kind.try_emplace(uint64_t{table.stack[b]} << 32 | kind, 0);

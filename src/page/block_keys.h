@@ -42,9 +42,8 @@ class BlockKeys {
   }
   /// When it is allocated.
   uint32_t first_key(uint32_t block) {
-    const uint32_t last = is_by_kind() ? table_.kind[block] : 0;
-    return (last & BlockTable::kChangesKind) == 0 ? key(block, last)
-                                                  : key_at(block, table_.start[block]);
+    if (is_by_kind() && table_.changes_kind(block)) return key_at(block, table_.start[block]);
+    return key(block, is_by_kind() ? table_.kind_in_end(block) : 0);
   }
   /// Whether a block may have another key at another moment.
   bool is_by_kind() const { return by_ == Dimension::kCategory || by_ == Dimension::kModule; }

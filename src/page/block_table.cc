@@ -49,13 +49,12 @@ uint32_t BlockTable::first_with(uint64_t level) const {
 }
 
 uint32_t BlockTable::kind_at(uint32_t block, uint32_t moment) const {
-  const uint32_t last = kind[block];
-  if ((last & kChangesKind) == 0) return last;
+  if (!changes_kind(block)) return kind_in_end(block);
   auto part = std::ranges::lower_bound(earlier_kinds, block, {}, &EarlierKind::block);
   for (; part != earlier_kinds.end() && part->block == block; ++part) {
     if (moment < part->until) return part->kind;
   }
-  return last & ~kChangesKind;
+  return kind_in_end(block);
 }
 
 bool BlockTable::is_pending(uint32_t block, uint32_t moment) const {
@@ -102,7 +101,7 @@ bool BlockTable::read(uint32_t stacks) {
   if (!columns_are_sound) return false;
   const bool columns_fit =
       has_one_each(address.size()) && has_one_each(start.size()) && has_one_each(end.size()) &&
-      has_one_each(stack.size()) && has_one_each(kind.size()) &&
+      has_one_each(stack.size()) && (kind.empty() || has_one_each(kind.size())) &&
       (thread.empty() || has_one_each(thread.size())) &&
       (stream.empty() || has_one_each(stream.size())) && earlier_blocks <= block_count;
   if (!columns_fit || kinds.empty()) return false;

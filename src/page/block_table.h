@@ -59,7 +59,8 @@ struct BlockTable {
   PackedColumn<uint32_t> start, stack;
   PackedColumn<uint32_t> thread;  ///< index in Tables::threads; empty where nobody knows
   Column<uint32_t> end;           ///< kNone while it lives
-  Column<uint32_t> kind;  ///< in `kinds`: what it was in the end; kChangesKind: not always
+  /// In `kinds`: what it was in the end; kChangesKind: not always. Empty where nothing is told.
+  Column<uint32_t> kind;
   static constexpr uint32_t kChangesKind = 1u << 31;
   Column<uint16_t> stream;  ///< in `streams`; empty where nobody knows
   std::vector<int64_t> streams;
@@ -110,6 +111,12 @@ struct BlockTable {
   /// Whether its free was requested while a stream still used it.
   bool is_pending(uint32_t block, uint32_t moment) const;
   uint32_t kind_at(uint32_t block, uint32_t moment) const;
+  uint32_t kind_in_end(uint32_t block) const {
+    return kind.empty() ? 0 : kind[block] & ~kChangesKind;
+  }
+  bool changes_kind(uint32_t block) const {
+    return !kind.empty() && (kind[block] & kChangesKind) != 0;
+  }
   /// The number of blocks whose start is at most `moment`; blocks are numbered by start.
   uint32_t started_by(uint32_t moment) const;
   /// Calls see(block) for what is live at a moment, by number. Chunks without live blocks are

@@ -71,7 +71,7 @@ class FilterRun {
   }
   template <class Ask>
   bool module_matches(uint32_t block, const Ask& ask) {
-    const uint32_t kind = table_.kind[block] & ~BlockTable::kChangesKind;
+    const uint32_t kind = table_.kind_in_end(block);
     const auto [known, is_new] =
         modules_.try_emplace(uint64_t{table_.stack[block]} << 32 | kind, false);
     if (is_new) known->second = ask(module_of(table_.kinds[kind], table_.stack[block], tables_));
@@ -109,7 +109,7 @@ class FilterRun {
                        std::min(table_.end[block], table_.moments()) - table_.start[block],
                        term.number);
       case Filter::Kind::kCategory: {
-        const CategoryHolder& kind = table_.kinds[table_.kind[block] & ~BlockTable::kChangesKind];
+        const CategoryHolder& kind = table_.kinds[table_.kind_in_end(block)];
         return begins(category_name(kind.category), term.text);
       }
       case Filter::Kind::kModule:

@@ -33,7 +33,8 @@ uint32_t TableFiller::add_block(uint64_t address, uint64_t size_bytes, uint32_t 
   const uint32_t block = table.blocks();
   table.size_bytes.push_back(size_bytes), table.address.push_back(address);
   table.start.push_back(start), table.end.push_back(kNone);
-  table.stack.push_back(stack), table.kind.push_back(0);
+  table.stack.push_back(stack);
+  if (!table.kind.empty()) table.kind.push_back(0);
   if (trace_ == nullptr) table.thread.push_back(thread);
   if (!table.streams.empty()) table.stream.push_back(0);
   live_bytes_ += size_bytes;
@@ -58,7 +59,7 @@ void TableFiller::adopt(const LiveState& before, uint16_t device) {
 void TableFiller::adopt(const AllocatorTrace& trace, const TraceStart& start) {
   trace_ = &trace;
   const size_t blocks = start.blocks.size() + trace.events.count(Action::kAlloc);
-  table.end.reserve(blocks), table.kind.reserve(blocks), table.stream.reserve(blocks);
+  table.end.reserve(blocks), table.stream.reserve(blocks);
   table.changes.reserve(trace.events.size() + 1);
   table.streams = trace.streams;
   if (table.streams.empty()) table.streams.push_back(0);
@@ -260,6 +261,7 @@ void TableFiller::tell(uint32_t block, const CategoryHolder& what, uint64_t unti
 
 /// A fact given within a batch holds until one of its events.
 void TableFiller::take_told(const EventBatch* batch) {
+  if (!told_.empty()) table.kind.resize(table.blocks(), 0);
   for (const Told& told : told_) {
     if (told.block >= table.blocks()) continue;
     uint32_t& kind = table.kind[told.block];
@@ -287,6 +289,7 @@ void TableFiller::tell_rules(const std::vector<RuledBlock>& allocated,
   if (allocated.empty() && earlier.empty()) return;
   open();
   is_told = true;
+  table.kind.resize(table.blocks(), 0);
   const auto set = [&](size_t block, const RuledBlock& ruled) {
     if (block >= table.blocks()) return;
     const auto rule = static_cast<SnapshotRule>(ruled.rule);

@@ -138,7 +138,7 @@ void KeyLevels::sort_keys(const BlockKeys& of, const std::vector<uint32_t>& show
 }
 
 uint8_t KeyLevels::key_of_end(uint32_t block) const {
-  if (changing_.empty() || (table_.kind[block] & BlockTable::kChangesKind) == 0) return key_[block];
+  if (changing_.empty() || !table_.changes_kind(block)) return key_[block];
   const auto found = std::ranges::lower_bound(changing_, block);
   if (found == changing_.end() || *found != block) return key_[block];
   return last_key_[static_cast<size_t>(found - changing_.begin())];

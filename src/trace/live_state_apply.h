@@ -62,7 +62,7 @@ struct BlocksByAddress {
     device.blocks.prefetch(batch.address[i]);
   }
   static void prefetch_block(const DeviceState& device, const EventBatch& batch, size_t i) {
-    constexpr size_t kFewBlocks = 16384;
+    constexpr size_t kFewBlocks = 4096;
     if (device.blocks.size() > kFewBlocks) device.blocks.prefetch_block(batch.address[i]);
   }
   static const LiveBlock* find(const DeviceState& device, const EventBatch& batch, size_t i) {
