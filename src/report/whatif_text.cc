@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "analysis/replay/settings_text.h"
 #include "base/shell_word.h"
@@ -12,10 +13,6 @@
 namespace gpumemprof {
 namespace {
 
-std::string settings_name(const StudyRow& row) {
-  return row.settings.empty() ? "PyTorch's defaults" : printable(row.settings);
-}
-
 /// "+1.2 GiB", "-300 MiB", "same".
 std::string change(uint64_t bytes, uint64_t from) {
   if (bytes == from) return "same";
@@ -25,7 +22,7 @@ std::string change(uint64_t bytes, uint64_t from) {
 std::string failure(const WhatIfResult& result) {
   if (result.oom_before_first_event) return "at start";
   if (!result.first_oom_event_index) return "-";
-  return fmt::format("event {}", *result.first_oom_event_index);
+  return fmt::format("event {}", format_count(*result.first_oom_event_index + 1));
 }
 
 class Text {
@@ -102,7 +99,7 @@ class Text {
     const StudyRow& first = study_.rows.front();
     for (const StudyRow& row : study_.rows) {
       const WhatIfResult& result = row.result;
-      std::string name = settings_name(row);
+      std::string name = settings_name(row.settings);
       if (&row == &first) name += study_.settings_known ? " (recorded)" : " (assumed)";
       if (row.release != first.release) name += ", PyTorch " + release_name(row.release);
       line(fmt::format("  {:>9}  {:>9}  {:>10}  {:>8}  {:>7}  {:>5}  {:>12}  {}",
@@ -169,7 +166,7 @@ class Text {
     if (!least) return none + "none saves anything.";
     const uint64_t saved = now - least->result.peak_reserved_bytes;
     return none + fmt::format("the largest saving is {} ({}), with {}.", format_bytes(saved),
-                              format_percent(saved, now), settings_name(*least));
+                              format_percent(saved, now), settings_name(least->settings));
   }
 
   const SettingsStudy& study_;
@@ -187,13 +184,19 @@ std::vector<std::string> whatif_limits(const SettingsStudy& study) {
         " (as the allocator rounded the blocks) were live before it and are placed anew; the file "
         "does not say all that was cached then.");
   }
+  std::set<std::string_view> told;
   for (const StudyRow& row : study.rows) {
-    if (row.keys_without_effect.empty()) continue;
-    std::string names;
-    for (const std::string& key : row.keys_without_effect)
-      names += (names.empty() ? "" : ", ") + key;
-    limits.push_back(printable(names) + ": accepted; it does not change where blocks go.");
-    break;
+    for (const std::string& key : row.keys_without_effect) {
+      if (!told.insert(key).second) continue;
+      limits.push_back(
+          printable(key) +
+          (key == kGarbageCollection
+               ? ": no effect here: it acts only below a memory limit of the process "
+                 "(--capacity with per_process_memory_fraction)."
+           : key == kMemoryFraction
+               ? ": no effect here: it is a share of a device whose size --capacity sets."
+               : ": accepted; it does not change where blocks go."));
+    }
   }
   if (study.room && !study.rows.front().capacity_bytes) {
     limits.push_back("the recorded run ran out of memory with " + format_bytes(study.room->bytes) +
@@ -215,6 +218,7 @@ std::vector<std::string> whatif_limits(const SettingsStudy& study) {
 std::string environment_line(const SettingsStudy& study) {
   const StudyRow* best = best_row(study);
   if (!best || best->settings == study.rows.front().settings) return "";
+  if (best->settings.empty()) return fmt::format("unset {}", settings_variable(best->release));
   return fmt::format("export {}={}", settings_variable(best->release),
                      shell_word(printable(best->settings)));
 }

@@ -72,6 +72,10 @@ std::string printable(std::string_view text) {
   return out;
 }
 
+std::string settings_name(std::string_view settings) {
+  return settings.empty() ? "PyTorch's defaults" : printable(settings);
+}
+
 void append_json_string(std::string* out, std::string_view text) {
   *out += '"';
   for_each_character(text, [&](std::string_view bytes, uint32_t code) {

@@ -13,6 +13,8 @@ namespace gpumemprof {
 /// Safe to print on a terminal: control characters, escape sequences, characters that turn the
 /// direction of writing, and bytes that are not UTF-8 become U+FFFD. A file may be called anything.
 std::string printable(std::string_view text);
+/// Of an allocator, as the text of PYTORCH_CUDA_ALLOC_CONF; empty: PyTorch's defaults.
+std::string settings_name(std::string_view settings);
 
 /// Appends `text` as a quoted JSON string; bytes that are not UTF-8 become U+FFFD.
 void append_json_string(std::string* out, std::string_view text);

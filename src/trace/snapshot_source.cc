@@ -49,7 +49,7 @@ void SnapshotSource::find_capabilities() {
     can.segments |= !trace.segments.empty();
     if (trace.overflowed || reserved_before(trace) != 0) can.complete_history = false;
     if (!trace.events.empty() && !trace.has_times) can.times = merged_ = false;
-    frees_in_two_steps_ |= trace.events.count(Action::kFreeCompleted) != 0;
+    frees_in_two_steps_ |= trace_facts(trace).records_completions;
   }
 }
 

@@ -91,6 +91,11 @@ class Blocks {
   std::vector<uint32_t> unused_;
 };
 
+bool has_waiting_block(const AllocatorSegment& segment) {
+  return std::ranges::find(segment.blocks, BlockState::kPendingFree, &AllocatorBlock::state) !=
+         segment.blocks.end();
+}
+
 /// Without completions a request ends its block.
 bool is_live_at_end(const AllocatorBlock& block, const TraceFacts& facts) {
   const bool requests_end = facts.records_requests && !facts.records_completions;
@@ -162,7 +167,8 @@ TraceFacts trace_facts(const AllocatorTrace& trace) {
   TraceFacts facts;
   facts.allocations = trace.events.count(Action::kAlloc);
   facts.records_requests = trace.events.count(Action::kFreeRequested) != 0;
-  facts.records_completions = trace.events.count(Action::kFreeCompleted) != 0;
+  facts.records_completions = trace.events.count(Action::kFreeCompleted) != 0 ||
+                              std::ranges::any_of(trace.segments, has_waiting_block);
   for (const AllocatorSegment& segment : trace.segments) {
     if (segment.pool == 0) continue;
     facts.private_ranges.push_back(

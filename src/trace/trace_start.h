@@ -16,7 +16,9 @@ namespace gpumemprof {
 struct TraceFacts {
   uint64_t allocations = 0;
   bool records_requests = false;     ///< there are free_requested events
-  bool records_completions = false;  ///< there are free_completed events
+  /// A free has a second event, free_completed: there are some, or a block waits for its own at
+  /// the end.
+  bool records_completions = false;
   /// Segments of private pools at the end, by address, if events do not name their pool.
   struct PoolRange {
     uint64_t begin, end;

@@ -140,6 +140,27 @@ TEST(TraceStart, LiveBlocksHaveDifferentNumbersAndOneIsGivenAgainOnceItsBlockIsG
   EXPECT_FALSE(start.number_of(kBase));
 }
 
+TEST(TraceStart, WhereEveryFreeStillWaitsARequestEndsNoBlock) {
+  AllocatorTrace trace;
+  trace.streams = {0};
+  AllocatorSegment segment{.address = kBase, .size_bytes = 512 * 3, .blocks = {}};
+  for (uint64_t i = 0; i < 3; ++i) {
+    trace.events.append(event_of(Action::kAlloc, kBase + 512 * i, 100, 1));
+    trace.events.append(event_of(Action::kFreeRequested, kBase + 512 * i, 100, 2));
+    segment.blocks.push_back({.address = kBase + 512 * i,
+                              .size_bytes = 512,
+                              .requested_bytes = 100,
+                              .state = BlockState::kPendingFree});
+  }
+  trace.segments.push_back(segment);
+  const TraceStart start = trace_start(trace);
+  EXPECT_EQ(start.contradictions, 0u);
+  EXPECT_TRUE(start.blocks.empty());
+  EXPECT_EQ(followed(trace, start, true).devices()[0].peak_bytes, 300u);
+  for (AllocatorBlock& block : trace.segments[0].blocks) block.state = BlockState::kFree;
+  EXPECT_EQ(followed(trace, trace_start(trace), true).devices()[0].peak_bytes, 100u);
+}
+
 TEST(TraceStart, WhereTheTraceContradictsItselfAnAddressKeepsItsNumber) {
   AllocatorTrace trace;
   trace.streams = {0};

@@ -319,8 +319,15 @@ void PytorchExplainer::advise() {
   const bool others_suffice = verdict_.others_bytes && verdict_.shortage_bytes &&
                               verdict_.others_bytes->least >= verdict_.shortage_bytes->most;
   if (is_wrong_size(message_)) add_advice(wrong_size_advice(message_));
+  // Where they hold more than this process, that is the larger lever.
+  const bool others_hold_most = verdict_.others_bytes && reserved_ &&
+                                verdict_.others_bytes->least > reserved_->most;
   switch (verdict_.cause) {
     case OomCause::kFragmentation:
+      if (others_hold_most) {
+        add_advice("Stop the other processes on the device (" + other_pids_ +
+                   "): they hold more than this one.");
+      }
       advise_against_fragmentation();
       break;
     case OomCause::kOwnLimit:

@@ -52,6 +52,11 @@ Result<std::vector<Planned>> plan(const AllocatorSnapshot& snapshot, const Alloc
     next.config.capacity_bytes = options.capacity_bytes;
     if (study.is_in_that_room) take_room(*study.room, trace.device_bytes, &next.config);
     next.row.capacity_bytes = next.config.capacity_bytes;
+    const bool has_limit = next.config.memory_fraction && next.config.capacity_bytes;
+    if (next.config.garbage_collection_threshold > 0 && !has_limit)
+      next.row.keys_without_effect.emplace_back(kGarbageCollection);
+    if (next.config.memory_fraction && !next.config.capacity_bytes)
+      next.row.keys_without_effect.emplace_back(kMemoryFraction);
   };
   const std::string recorded = recorded_text(snapshot.settings);
   add(recorded, recorded_config(snapshot.settings, found), found, false);
@@ -133,7 +138,7 @@ Result<SettingsStudy> study_settings(const AllocatorSnapshot& snapshot, size_t i
     return fail(ErrorCode::kUnsupported,
                 "simulating '" + done.row.settings +
                     "' takes more steps than any real trace; stopped at event " +
-                    std::to_string(*done.row.result.gave_up_at));
+                    std::to_string(*done.row.result.gave_up_at + 1));
   }
   for (Planned& done : *planned) study.rows.push_back(std::move(done.row));
   const auto swept = std::ranges::find_if(study.rows, &StudyRow::from_sweep);

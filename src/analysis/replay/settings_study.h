@@ -39,13 +39,16 @@ struct StudyOptions {
   std::function<bool(size_t row, uint64_t event, const Simulator& simulator)> observer;
 };
 
+inline constexpr std::string_view kGarbageCollection = "garbage_collection_threshold";
+inline constexpr std::string_view kMemoryFraction = "per_process_memory_fraction";
+
 struct StudyRow {
   std::string settings;  ///< as given; empty: PyTorch's defaults
   Release release;
   std::optional<uint64_t> capacity_bytes;
   bool from_sweep = false;
   WhatIfResult result;
-  std::vector<std::string> keys_without_effect;
+  std::vector<std::string> keys_without_effect;  ///< these two: only without a limit
 };
 
 struct SettingsStudy {

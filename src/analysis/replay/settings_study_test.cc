@@ -45,6 +45,21 @@ TEST(SettingsText, CandidatesAreValidNewAndBounded) {
               testing::Not(testing::Contains("expandable_segments:True")));
 }
 
+TEST(SettingsText, WhatWasSetIsTakenAwayInTurnAndAltogether) {
+  P paper = out_of_memory_on_paper();
+  const Release release = *find_release("2.6");
+  const RecordedSettings recorded{
+      .known = true, .conf = "max_split_size_mb:64,roundup_power2_divisions:2,backend:native"};
+  const auto candidates = candidate_settings(paper.snapshot.traces[0], recorded, release, {});
+  EXPECT_THAT(candidates, testing::IsSupersetOf({"", "expandable_segments:True",
+                                                 "roundup_power2_divisions:2,backend:native",
+                                                 "max_split_size_mb:64,backend:native"}));
+  EXPECT_THAT(candidates, testing::Not(testing::Contains(
+                              "max_split_size_mb:64,roundup_power2_divisions:2")));
+  EXPECT_THAT(candidate_settings(paper.snapshot.traces[0], {}, release, {}),
+              testing::Not(testing::Contains("")));
+}
+
 TEST(SettingsText, TheVariableIsTheOneThatTheReleaseReads) {
   EXPECT_STREQ(settings_variable(*find_release("2.9")), "PYTORCH_CUDA_ALLOC_CONF");
   EXPECT_STREQ(settings_variable(*find_release("2.10")), "PYTORCH_ALLOC_CONF");

@@ -47,6 +47,23 @@ std::string join(const std::vector<Setting>& settings) {
   return text;
 }
 
+/// `text` without each of its settings in turn that may change where blocks go.
+std::vector<std::string> without_one(std::string_view text,
+                                     const std::vector<std::string>& without_effect) {
+  const std::vector<Setting> settings = split(text);
+  std::vector<std::string> out;
+  for (size_t i = 0; i < settings.size(); ++i) {
+    const std::string& name = settings[i].first;
+    if (name == "per_process_memory_fraction" ||
+        std::ranges::find(without_effect, name) != without_effect.end())
+      continue;
+    std::vector<Setting> rest = settings;
+    rest.erase(rest.begin() + static_cast<ptrdiff_t>(i));
+    out.push_back(join(rest));
+  }
+  return out;
+}
+
 /// Split limits in MB between the sizes of large blocks: a limit keeps blocks above it whole, so
 /// only limits with different blocks above them differ.
 std::vector<uint64_t> split_limits(const AllocatorTrace& trace, size_t most) {
@@ -119,14 +136,20 @@ std::vector<std::string> candidate_settings(const AllocatorTrace& trace,
   const AllocatorConfig recorded = recorded_config(settings, release);
   const std::string text = recorded_text(settings);
   std::vector<std::string> out;
-  const auto add = [&](const std::string& change) {
-    const std::string merged = merge_settings(text, change);
-    if (merged == text || !parse_settings(merged, release)) return;
-    if (out.size() < options.most && std::ranges::find(out, merged) == out.end()) {
-      out.push_back(merged);
+  const auto add_whole = [&](const std::string& settings) {
+    if (settings == text || !parse_settings(settings, release)) return;
+    if (out.size() < options.most && std::ranges::find(out, settings) == out.end()) {
+      out.push_back(settings);
     }
   };
+  const auto add = [&](const std::string& change) { add_whole(merge_settings(text, change)); };
   if (!recorded.expandable_segments) add("expandable_segments:True");
+  // What was set may be what costs. A limit of the process stays: it is no choice of the allocator.
+  if (!options.has_limit && !text.empty()) {
+    add_whole("");
+    if (!recorded.expandable_segments) add_whole("expandable_segments:True");
+  }
+  for (const std::string& rest : without_one(text, recorded.keys_without_effect)) add_whole(rest);
   // PyTorch through 2.4 stops itself where both are set.
   std::vector<uint64_t> limits;
   if (!recorded.expandable_segments || release.minor > 4) limits = split_limits(trace, 6);

@@ -31,8 +31,9 @@ struct CandidateOptions {
 };
 
 /// Changes that may help this trace under `release`, in order of how little they change: expandable
-/// segments, split limits between the sizes that were asked for, rounding, larger segments, and
-/// pairs of them. Those that the recorded settings have already are left out.
+/// segments, PyTorch's defaults, the recorded settings without one of theirs, split limits between
+/// the sizes that were asked for, rounding, larger segments, and pairs of them. Those that the
+/// recorded settings have already are left out.
 std::vector<std::string> candidate_settings(const AllocatorTrace& trace,
                                             const RecordedSettings& settings,
                                             const Release& release,

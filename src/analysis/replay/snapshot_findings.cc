@@ -161,7 +161,10 @@ void add_peak(const SnapshotDevice& device, std::vector<Finding>* findings) {
     findings->push_back(
         {.kind = FindingKind::kRounding,
          .severity = Severity::kInfo,
-         .title = "rounding adds " + format_bytes(rounding) + " to the live blocks at the peak",
+         .title = "rounding adds " + format_bytes(rounding) + " to the live blocks at the peak" +
+                  (device.recorded_settings.contains("roundup_power2_divisions")
+                       ? ", with roundup_power2_divisions set"
+                       : ""),
          .bytes = rounding,
          .evidence = {{"requested_bytes", figures.requested_bytes},
                       {"active_bytes", figures.active_bytes}}});

@@ -145,7 +145,7 @@ void try_settings(const AllocatorTrace& trace, const RecordedSettings& settings,
     oom->not_reproduced = "the blocks that were live before the trace do not fit in the simulation";
   } else if (again.first_oom_event_index && !oom->is_reproduced) {
     oom->not_reproduced = "the simulation runs out of memory earlier, at event " +
-                          std::to_string(*again.first_oom_event_index);
+                          std::to_string(*again.first_oom_event_index + 1);
   } else if (!again.first_oom_event_index) {
     oom->not_reproduced =
         "the simulation does not run out of memory there under the recorded settings";

@@ -20,7 +20,7 @@ Table trials_table(const std::vector<OomTrial>& trials) {
   for (const OomTrial& trial : trials) {
     table.rows.push_back({{{format_bytes(trial.peak_reserved_bytes)},
                            {trial.fits ? "yes" : "no"},
-                           {.text = trial.settings, .is_code = true}}});
+                           {.text = settings_name(trial.settings), .is_code = !trial.settings.empty()}}});
   }
   return table;
 }

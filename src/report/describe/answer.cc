@@ -70,6 +70,18 @@ bool has_evidence(const Finding& finding) {
   return std::ranges::find(kGrowths, finding.kind) != std::end(kGrowths);
 }
 
+std::string complete_loss_sentence(const Analysis& analysis) {
+  if (!is_complete(analysis.loss)) return loss_sentence(analysis.loss);
+  if (analysis.ranks && analysis.ranks->missing_count != 0)
+    return "Nothing was lost of the ranks that were recorded.";
+  const bool has_dropped = std::ranges::any_of(analysis.devices, [](const DeviceAnalysis& device) {
+    return device.snapshot && device.snapshot->overflowed;
+  });
+  return has_dropped ? "The oldest events were dropped, an unknown number; of the rest nothing "
+                       "was lost."
+                     : loss_sentence(analysis.loss);
+}
+
 Section answer_section(const Subject& subject, const DeviceAnalysis* device) {
   const Analysis& analysis = subject.analysis;
   Section out = peak_section(
@@ -81,10 +93,7 @@ Section answer_section(const Subject& subject, const DeviceAnalysis* device) {
     out.add(Sentence{reserved_sentence(*device->snapshot, subject.tables, is_moment(*device))});
     out.add(Sentence{replay_sentence(*device->snapshot)});
   }
-  const bool lacks_ranks = analysis.ranks && analysis.ranks->missing_count != 0;
-  out.add(Sentence{is_complete(analysis.loss) && lacks_ranks
-                       ? "Nothing was lost of the ranks that were recorded."
-                       : loss_sentence(analysis.loss),
+  out.add(Sentence{complete_loss_sentence(analysis),
                    is_complete(analysis.loss) ? Tone::kPlain : Tone::kBad});
   for (const std::string& text : caveats(analysis, subject.tables, subject.options.working_folder))
     out.add(Sentence{text, Tone::kWarning, "Note"});

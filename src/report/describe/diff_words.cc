@@ -249,7 +249,7 @@ std::vector<std::string> diff_caveats(const Diff& diff) {
     if (!has_stacks) out.push_back(fmt::format("{} has no stacks.", name));
     if (!side->analysis->source.can.complete_history) {
       out.push_back(fmt::format(
-          "{} does not cover the start of the run: its peak is the peak of the recorded part.",
+          "{} may not cover the start of the run: its peak is the peak of the recorded part.",
           name));
     }
     for (const std::string& text : caveats(*side->analysis, *side->tables)) {

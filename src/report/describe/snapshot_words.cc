@@ -49,7 +49,7 @@ std::string trials_text(const OomExplanation& oom) {
     return fmt::format(
         "Smallest change that would have fitted{} (simulated, {} tried): {}, with {} "
         "reserved at most.",
-        within, format_plural(oom.trials.size(), "setting"), printable(best->settings),
+        within, format_plural(oom.trials.size(), "setting"), settings_name(best->settings),
         format_bytes(best->peak_reserved_bytes));
   }
   return fmt::format("None of {} that were simulated would have fitted{}.",
@@ -118,7 +118,7 @@ std::string why_refused(const OomExplanation& oom) {
 std::string what_would_have_fitted(const OomExplanation& oom) {
   if (const OomTrial* best = best_trial(oom)) {
     return fmt::format("It would have fitted with {} (simulated): {} reserved at most.",
-                       printable(best->settings), format_bytes(best->peak_reserved_bytes));
+                       settings_name(best->settings), format_bytes(best->peak_reserved_bytes));
   }
   if (!oom.is_reproduced || !oom.more_bytes_needed) return "";
   return fmt::format("No allocator setting helps ({} simulated, as by whatif --sweep). This "
@@ -132,7 +132,7 @@ std::vector<std::string> oom_details(const OomExplanation& oom, const SnapshotDe
   std::vector<std::string> out;
   const uint32_t node = headline_node(tables, oom.stack);
   out.push_back(fmt::format("Requested: {} at {} (event {}).", format_bytes(oom.asked_bytes),
-                            headline_text(tables, node, folder), format_count(oom.event)));
+                            headline_text(tables, node, folder), format_count(oom.event + 1)));
   if (!device.is_consistent) {
     out.push_back("The allocator's state at that moment is unknown: " + device.contradiction + ".");
     return out;
@@ -207,7 +207,7 @@ std::string replay_sentence(const SnapshotDevice& device) {
                   release_name(replay.release));
   if (replay.first_mismatch_event) {
     text += fmt::format("; the first that differs is event {}{}",
-                        format_count(*replay.first_mismatch_event),
+                        format_count(*replay.first_mismatch_event + 1),
                         replay.mismatch_reason.empty() ? "" : ": " + replay.mismatch_reason);
   }
   return text.ends_with('.') ? text : text + '.';
@@ -227,9 +227,10 @@ std::vector<std::string> snapshot_caveats(const SnapshotDevice& device,
   }
   if (device.live_before_count != 0) {
     out.push_back(
-        fmt::format("{}: {} of {}, allocated before the recording began, {} included.", device_name,
+        fmt::format("{}: {} of {}, allocated before the {}, {} included.", device_name,
                     format_plural(device.live_before_count, "block"),
                     format_bytes(device.live_before_bytes),
+                    device.overflowed ? "oldest kept event" : "recording began",
                     device.live_before_count == 1 ? "is" : "are"));
   }
   if (device.oom_count > device.ooms.size()) {
