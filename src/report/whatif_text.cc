@@ -126,9 +126,25 @@ class Text {
     } else {
       line("  on a device of unlimited size (--capacity sets a limit)");
     }
+    write_least_memory();
     line("  fragmented: free in segments that live blocks pin, right after the reserved bytes were "
          "highest (analyze: at the peak of the requested bytes)");
     line("");
+  }
+
+  /// Reserved memory is what the cache took where nothing stopped it, not what the program needs.
+  void write_least_memory() {
+    std::string text;
+    for (const StudyRow& row : study_.rows) {
+      if (!row.least_memory_bytes) continue;
+      text += fmt::format(
+          "{}{} with {}{}", text.empty() ? "" : ", ", format_bytes_up(*row.least_memory_bytes),
+          &row == &study_.rows.front() ? "the first row's settings" : settings_name(row.settings),
+          row.retries_there == 0
+              ? ""
+              : fmt::format(" ({})", format_plural(row.retries_there, "retry")));
+    }
+    if (!text.empty()) line("  the least memory that serves every request (to 0.5 %): " + text);
   }
 
   void write_end() {

@@ -8,6 +8,7 @@
 
 #include "analysis/replay/settings_text.h"
 #include "base/parallel_for.h"
+#include "base/size.h"
 
 namespace gpumemprof {
 namespace {
@@ -106,6 +107,43 @@ void simulate(const AllocatorTrace& trace, const StudyOptions& options,
   });
 }
 
+/// Between what is allocated at once and what is reserved where nothing is given back.
+void find_least_memory(const AllocatorTrace& trace, const TraceStart& start, AllocatorConfig config,
+                       StudyRow* row) {
+  const auto serves = [&](uint64_t bytes) {
+    config.capacity_bytes = bytes;
+    const WhatIfResult result = what_if(trace, start, config, row->release);
+    if (result.gave_up_at || result.oom_before_first_event || result.num_ooms != 0) return false;
+    row->least_memory_bytes = bytes, row->retries_there = result.num_alloc_retries;
+    return true;
+  };
+  uint64_t low = row->result.peak_allocated_bytes, high = row->result.peak_reserved_bytes;
+  if (serves(low) || !serves(high)) return;
+  const auto error = std::max<uint64_t>(
+      kMiB, static_cast<uint64_t>(static_cast<double>(high) * kLeastMemoryError));
+  while (high - low > error) {
+    const uint64_t middle = low + (high - low) / 2;
+    (serves(middle) ? high : low) = middle;
+  }
+}
+
+void find_least_memory(const AllocatorSnapshot& snapshot, const AllocatorTrace& trace,
+                       const StudyOptions& options, SettingsStudy* study) {
+  StudyRow& first = study->rows.front();
+  if (first.capacity_bytes || options.observer) return;
+  std::vector<StudyRow*> rows{&first};
+  if (const StudyRow* best = best_row(*study))
+    rows.push_back(&study->rows[static_cast<size_t>(best - study->rows.data())]);
+  const TraceStart start = trace_start(trace);
+  parallel_for(rows.size(), options.threads, [&](size_t i) {
+    StudyRow& row = *rows[i];
+    find_least_memory(trace, start,
+                      i == 0 ? recorded_config(snapshot.settings, row.release)
+                             : *parse_settings(row.settings, row.release),
+                      &row);
+  });
+}
+
 }  // namespace
 
 ReplayLack lack_of(const ReplayResult& replay) {
@@ -144,6 +182,7 @@ Result<SettingsStudy> study_settings(const AllocatorSnapshot& snapshot, size_t i
   const auto swept = std::ranges::find_if(study.rows, &StudyRow::from_sweep);
   std::stable_sort(swept, study.rows.end(),
                    [](const StudyRow& a, const StudyRow& b) { return cost(a) < cost(b); });
+  find_least_memory(snapshot, trace, options, &study);
   return study;
 }
 

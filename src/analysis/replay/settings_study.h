@@ -49,6 +49,11 @@ struct StudyRow {
   bool from_sweep = false;
   WhatIfResult result;
   std::vector<std::string> keys_without_effect;  ///< these two: only without a limit
+  /// On a device that never runs out, of the recorded settings and of best_row(): the least memory
+  /// with which no request is refused, at most kLeastMemoryError too high. The allocator then gives
+  /// its cache back `retries_there` times.
+  std::optional<uint64_t> least_memory_bytes;
+  uint64_t retries_there = 0;
 };
 
 struct SettingsStudy {
@@ -70,6 +75,8 @@ Result<SettingsStudy> study_settings(const AllocatorSnapshot& snapshot, size_t t
 
 /// Whether a request is refused under the row's settings.
 bool fails(const StudyRow& row);
+
+inline constexpr double kLeastMemoryError = 0.005;
 
 /// Less than this share of the reserved peak is not worth a setting.
 inline constexpr double kLeastGain = 0.02;

@@ -103,6 +103,23 @@ TEST(SettingsStudy, ARefusalIsTriedWithTheSettingsOfASweep) {
   EXPECT_THAT(tried, testing::UnorderedElementsAreArray(swept));
 }
 
+TEST(SettingsStudy, WhatTheProgramNeedsIsLessThanWhatTheCacheTakes) {
+  P paper;  // 20 MiB are cached when 40 are asked for: of 40 MiB in all they are given back
+  paper.add(Action::kSegmentAlloc, P::kFirst, 20 * kMiB, 1);
+  paper.add(Action::kAlloc, P::kFirst, 20 * kMiB, 1);
+  paper.free(P::kFirst, 20 * kMiB, 1);
+  paper.add(Action::kSegmentAlloc, P::kSecond, 40 * kMiB, 2);
+  paper.add(Action::kAlloc, P::kSecond, 40 * kMiB, 2);
+  paper.segment(P::kFirst, {{20 * kMiB, 0}});
+  paper.segment(P::kSecond, {{40 * kMiB, 2}});
+  const SettingsStudy study = *study_settings(paper.snapshot, 0, {});
+  EXPECT_EQ(study.rows[0].result.peak_reserved_bytes, 60 * kMiB);
+  EXPECT_EQ(study.rows[0].least_memory_bytes, 40 * kMiB);
+  EXPECT_EQ(study.rows[0].retries_there, 1u);
+  const SettingsStudy limited = *study_settings(paper.snapshot, 0, {.capacity_bytes = 50 * kMiB});
+  EXPECT_FALSE(limited.rows[0].least_memory_bytes);
+}
+
 TEST(SettingsStudy, AnotherReleaseAloneIsARowOfItsOwn) {
   P paper = out_of_memory_on_paper();
   const SettingsStudy study = *study_settings(

@@ -168,7 +168,8 @@ TEST(SnapshotFindings, OfFragmentationExpandableSegmentsAreTheFixWhereTheyWereSi
   device.expandable_peak_reserved_bytes = 900 * kMiB;
   EXPECT_EQ(found().fix,
             "set PYTORCH_CUDA_ALLOC_CONF=roundup_power2_divisions:8,expandable_segments:True: in "
-            "the simulation the same requests then need 900 MiB instead of 1000 MiB");
+            "the simulation, on a device that is never full, the same requests reserve 900 MiB "
+            "instead of 1000 MiB");
   EXPECT_TRUE(found().is_fix_simulated);
   EXPECT_EQ(found().bytes, 100 * kMiB);
 }

@@ -14,8 +14,8 @@ constexpr uint64_t kSlackShare = 10;
 
 /// Peaks of reserved bytes.
 std::string in_the_simulation(uint64_t recorded, uint64_t changed) {
-  return ": in the simulation the same requests then need " + format_bytes(changed) +
-         " instead of " + format_bytes(recorded);
+  return ": in the simulation, on a device that is never full, the same requests reserve " +
+         format_bytes(changed) + " instead of " + format_bytes(recorded);
 }
 
 void add_expandable(const SnapshotDevice& device, Finding* finding) {

@@ -29,7 +29,10 @@ Json row_json(const StudyRow& row) {
           {"cache_empties", result.cache_empties},
           {"retries_dropped", result.retries_dropped},
           {"from_sweep", row.from_sweep},
-          {"keys_without_effect", row.keys_without_effect}};
+          {"keys_without_effect", row.keys_without_effect},
+          {"least_memory_bytes", or_null(row.least_memory_bytes)},
+          {"retries_at_least_memory",
+           row.least_memory_bytes ? Json(row.retries_there) : Json()}};
 }
 
 Json best_json(const SettingsStudy& study) {
