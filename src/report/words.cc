@@ -115,7 +115,7 @@ std::string capitalized(std::string text) {
 
 std::string format_plural(uint64_t count, std::string_view noun) {
   if (count == 1) return fmt::format("{} {}", format_count(count), noun);
-  if (noun.ends_with("ory"))
+  if (noun.ends_with("ry"))
     return fmt::format("{} {}ies", format_count(count), noun.substr(0, noun.size() - 1));
   return fmt::format("{} {}{}", format_count(count), noun, noun.ends_with('s') ? "es" : "s");
 }
