@@ -2,8 +2,8 @@
 
 Importing this package imports nothing else. Every public name is in the table below, and its module is imported at the
 first use of the name. So a program that only needs `format_bytes` does not load PyTorch, and `import gpumemprof` in a
-library costs almost nothing. A feature that needs a missing optional library says so when it is used, with the extra
-that installs it (`pip install 'gpumemprof[torch]'`).
+library costs almost nothing. A feature that needs a missing optional library says so when it is used, with the
+package to install (`pip install torch`).
 """
 
 from __future__ import annotations

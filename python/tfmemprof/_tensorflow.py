@@ -5,18 +5,20 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from gpumemprof._core.needed import needed
+
 TRACING = " (graph tracing)"  # behind the name of what ran only to build a graph
 
 
 def require_tensorflow(feature: str = "this feature") -> Any:
     """The module tensorflow, imported now. ImportError that says what to install where it is missing."""
-    missing = f"TensorFlow is required for {feature}. Install it with `pip install 'gpumemprof[tensorflow]'`."
+    missing = needed(f"TensorFlow, for {feature},", "tensorflow")
     try:
         import tensorflow
     except ImportError as error:
         raise ImportError(missing) from error
     if not hasattr(tensorflow, "config"):  # a folder of that name is a package, too
-        raise ImportError(f"{missing} What is found by that name is {list(tensorflow.__path__)[:1]}.")
+        raise ImportError(f"{missing}. What is found by that name is {list(tensorflow.__path__)[:1]}.")
     return tensorflow
 
 

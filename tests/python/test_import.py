@@ -3,6 +3,7 @@
 import importlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -101,11 +102,13 @@ def test_submodules_are_reached_without_an_import_of_their_own():
     assert fresh("import json, gpumemprof; print(json.dumps(gpumemprof.utils.format_bytes(1536)))") == "1.50 KB"
 
 
-def test_a_missing_torch_is_named_with_the_extra(monkeypatch):
+def test_a_missing_torch_is_named_with_its_package(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     from gpumemprof._core.torch import require_torch
 
-    with pytest.raises(ImportError, match=r"pip install 'gpumemprof\[torch\]'"):
+    with pytest.raises(ImportError, match=re.escape(
+        f"PyTorch, for this feature, is required: install it for {sys.executable} with `pip install torch`"
+    )):
         require_torch()
 
 

@@ -44,12 +44,12 @@ def test_names_are_found_without_tensorflow(name):
     assert fresh(code) is False
 
 
-def test_a_missing_tensorflow_is_named_with_the_extra(monkeypatch):
+def test_a_missing_tensorflow_is_named_with_its_package(monkeypatch):
     monkeypatch.setitem(sys.modules, "tensorflow", None)
     import tfmemprof
 
     for use in (tfmemprof.TFMemoryProfiler, lambda: tfmemprof.MemoryCallback):
-        with pytest.raises(ImportError, match=r"pip install 'gpumemprof\[tensorflow\]'"):
+        with pytest.raises(ImportError, match=r"is required: install it for \S+ with `pip install tensorflow`"):
             use()
     assert tfmemprof.get_gpu_info()["total_memory"] is None
 

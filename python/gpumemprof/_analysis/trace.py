@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from .._core.native import native
+from .._core.needed import needed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -102,9 +103,7 @@ class Events:
         try:
             import numpy as np  # noqa: F401: what the native module makes the array with
         except ImportError as error:
-            raise ImportError(
-                "NumPy is required for columns of events. Install it with `pip install 'gpumemprof[load]'`."
-            ) from error
+            raise ImportError(needed("NumPy, for columns of events,", "numpy")) from error
         return self._trace.column(name)
 
 

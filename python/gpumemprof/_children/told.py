@@ -43,11 +43,6 @@ def end_now(main: Callable[[], int]) -> None:
     os._exit(code)
 
 
-def needed(what: str, packages: str) -> str:
-    """What is missing in this Python, and what to install, by the names that an index has."""
-    return f"{what} is required: install it for {sys.executable} with `pip install {packages}`"
-
-
 def plain(text: str) -> str:
     """Safe to print on a terminal: no control character is left."""
     return "".join(c if c.isprintable() else "\ufffd" for c in text)

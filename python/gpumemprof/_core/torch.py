@@ -5,15 +5,15 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from .needed import needed
+
 
 def require_torch(feature: str = "this feature") -> Any:
-    """The module torch, imported now. ImportError that names the extra to install if it is missing."""
+    """The module torch, imported now. ImportError that says what to install where it is missing."""
     try:
         import torch
     except ImportError as error:
-        raise ImportError(
-            f"PyTorch is required for {feature}. Install it with `pip install 'gpumemprof[torch]'`."
-        ) from error
+        raise ImportError(needed(f"PyTorch, for {feature},", "torch")) from error
     return torch
 
 

@@ -8,6 +8,7 @@ import sys
 from types import TracebackType
 from typing import Any
 
+from .._core.needed import needed
 from .._core.printed import convert_bytes as convert_bytes
 from .._core.printed import format_bytes as format_bytes
 from .._core.printed import format_size
@@ -28,7 +29,7 @@ def get_gpu_info(device: Any = None) -> dict[str, Any]:
     shows some."""
     torch = _torch()
     if torch is None:
-        return _without("PyTorch is not installed: `pip install 'gpumemprof[torch]'`")
+        return _without(needed("PyTorch", "torch"))
     if not torch.cuda.is_available():
         return _without("CUDA is not available")
     where = resolve_device(device)

@@ -10,20 +10,19 @@ from typing import Any
 from .._analysis.inputs import collect
 from .._analysis.measured import Measured
 from .._analysis.score import highest_bytes
+from .._core.needed import needed
 
 PREFIX = "gpumemprof"
 MOST_POINTS = 2000  # of a series: what a tracker's page can draw
 _MIB = 2.0**20
 
 
-def require(module: str, extra: str) -> Any:
-    """ImportError that names the extra where the library is missing."""
+def require(module: str, package: str) -> Any:
+    """The module; ImportError that names the package to install where it is missing."""
     try:
         return import_module(module)
     except ImportError as error:
-        raise ImportError(
-            f"{module} is needed: install it with `pip install 'gpumemprof[{extra}]'` ({error})"
-        ) from error
+        raise ImportError(f"{needed(module, package)} ({error})") from error
 
 
 def summary_metrics(source: Any) -> dict[str, float]:
@@ -78,7 +77,7 @@ def write_artifacts(source: Any, folder: Path) -> list[Path]:
             path = folder / "memory_timeline.png"
             MemoryVisualizer().plot_memory_timeline(measured, save_path=path, interactive=False)
             paths.append(path)
-        except ImportError:  # without the extra viz there is no picture, and the rest is as good
+        except ImportError:  # without matplotlib there is no picture, and the rest is as good
             pass
     return paths
 

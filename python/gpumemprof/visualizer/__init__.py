@@ -1,4 +1,4 @@
-"""MemoryVisualizer: plots of measurements by matplotlib (`pip install 'gpumemprof[viz]'`), and the page."""
+"""MemoryVisualizer: plots of measurements by matplotlib (`pip install matplotlib`), and the page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class MemoryVisualizer:
 
     Every method takes its source first, by default `profiler`. The extension of `save_path` selects the format: .png,
     .svg and .pdf by matplotlib, .html for the page. Raises ValueError if there is nothing to show, ImportError with the
-    name of the extra if matplotlib is missing.
+    package to install if matplotlib is missing.
     """
 
     def __init__(self, profiler: Any = None, figure_size: tuple[float, float] = (10.0, 5.5)) -> None:

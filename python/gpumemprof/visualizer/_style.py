@@ -9,6 +9,7 @@ from math import ceil, log2
 from typing import Any
 
 from .._analysis.measured import COLUMN_WORDS, Measured
+from .._core.needed import needed
 from .._core.printed import format_size
 
 NO_DATA = "No data available for plotting"
@@ -28,13 +29,11 @@ _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
 def require(module: str) -> Any:
-    """A module of the extra `viz`. ImportError that names the extra if it is missing."""
+    """A module of matplotlib; ImportError that says what to install where it is missing."""
     try:
         return import_module(module)
     except ImportError as error:
-        raise ImportError(
-            f"MemoryVisualizer needs {module.split('.')[0]}: install it with `pip install 'gpumemprof[viz]'`"
-        ) from error
+        raise ImportError(needed("Matplotlib, for MemoryVisualizer,", "matplotlib")) from error
 
 
 def new_figure(size: tuple[float, float], **grid: Any) -> tuple[Any, Any]:

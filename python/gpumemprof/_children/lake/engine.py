@@ -6,7 +6,8 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..told import EXIT_BAD_INPUT, EXIT_FAILED, needed, say
+from ..._core.needed import needed
+from ..told import EXIT_BAD_INPUT, EXIT_FAILED, say
 from ..waiting import wait_for
 
 

@@ -9,7 +9,8 @@ import signal
 import sys
 from typing import TYPE_CHECKING, Any
 
-from ..told import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_OK, end_now, needed, say
+from ..._core.needed import needed
+from ..told import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_OK, end_now, say
 from .folders import Folders, Refused
 
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ import stat
 from typing import TYPE_CHECKING, Any
 
 from ..lake.engine import CannotDo, CannotWrite
-from ..told import needed, plain
+from ..._core.needed import needed
+from ..told import plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
