@@ -11,7 +11,7 @@ from .collector import TensorFlowCollector
 
 class MemoryWatchdog(_Watchdog):
     """Cleans up above `cleanup_threshold_mb`, and aggressively above `max_memory_mb`: MiB of this process on the
-    device.
+    device, on the CPU also its resident memory.
 
     A cleanup runs the program's callbacks. On the CPU it also releases free heap pages, and an aggressive one collects
     Python's garbage. It never clears Keras's session, which a running training needs. TensorFlow keeps its GPU memory

@@ -167,6 +167,24 @@ def test_the_guides_form_cleans_up_in_mebibytes_of_this_process(monkeypatch):
     assert dog.get_cleanup_stats()["total_freed_bytes"] == 4 * MIB + 6 * MIB
 
 
+def test_on_the_cpu_memory_that_is_no_tensor_counts(monkeypatch):
+    level, resident = Level(1 * MIB, total=None), [5 * MIB]
+    level.basis = "exact"
+    monkeypatch.setattr(level, "name", lambda: "cpu")
+    monkeypatch.setattr("gpumemprof._tracking.watchdog.resident_bytes", lambda: (resident[0], resident[0]))
+    dog = MemoryWatchdog(max_memory_mb=8, cleanup_threshold_mb=6, check_interval=0.005, collector=level)
+    dog.add_cleanup_callback(lambda: resident.__setitem__(0, 2 * MIB))
+    with dog:
+        time.sleep(0.05)
+        assert dog.get_cleanup_stats()["cleanup_count"] == 0
+        resident[0] = 6 * MIB
+        assert until(lambda: dog.get_cleanup_stats()["cleanup_count"] == 1)
+        assert dog.get_cleanup_stats()["aggressive_cleanup_count"] == 0
+        resident[0] = 8 * MIB
+        assert until(lambda: dog.get_cleanup_stats()["aggressive_cleanup_count"] == 1)
+    assert dog.get_cleanup_stats()["total_freed_bytes"] == 4 * MIB + 6 * MIB
+
+
 def test_what_a_cleanup_frees_of_real_tensors_is_exact_under_a_recording(tmp_path):
     program = tmp_path / "program.py"
     program.write_text("""

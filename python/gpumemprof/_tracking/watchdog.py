@@ -33,8 +33,8 @@ class MemoryWatchdog:
 
     With a tracker, thresholds are shares of the device's total, compared with max(allocated, reserved, used); it
     watches while the tracker tracks, from now on. With `max_memory_mb` and `cleanup_threshold_mb` (MiB of this process:
-    max(allocated, reserved)), cleanup begins at the lower and aggressive cleanup at the higher one; `start()` begins
-    watching. Cleanups of one kind are at least `min_cleanup_interval` seconds apart, except for `force_cleanup`. Raises
+    max(allocated, reserved), on the CPU also its resident memory, which has more than tensors in it), cleanup begins at
+    the lower and aggressive cleanup at the higher one; `start()` begins watching. Cleanups of one kind are at least `min_cleanup_interval` seconds apart, except for `force_cleanup`. Raises
     ValueError for invalid thresholds.
     """
 
@@ -163,7 +163,7 @@ class MemoryWatchdog:
         """Whether an aggressive cleanup is due, or a plain one; None: neither."""
         value: float | None
         if self._limits_bytes is not None:
-            value, (low, high) = _held_bytes(sample), self._limits_bytes
+            value, (low, high) = max(self._held(sample), default=None), self._limits_bytes
         else:
             value, low, high = utilization(sample), self.cleanup_threshold, self.aggressive_cleanup_threshold
         return None if value is None or value < low else value >= high
@@ -202,10 +202,13 @@ class MemoryWatchdog:
 
     def _held_now(self) -> list[int]:
         sample = self._collector.sample_with_diagnostics().sample
-        held = _held_bytes(sample) if sample is not None else None
+        return self._held(sample) if sample is not None else []
+
+    def _held(self, sample: DeviceMemorySample) -> list[int]:
+        held = _held_bytes(sample)
         if held is None:
             return []
-        # The bytes of tensors stay as they are when free pages go.
+        # Bytes of tensors leave out what is no tensor, and stay as they are when free pages go.
         counted = self._collector.name() == "cpu" and self._collector.basis == "exact"
         return [held, resident_bytes()[0]] if counted else [held]
 
