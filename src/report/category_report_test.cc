@@ -109,6 +109,9 @@ TEST(CategoryReport, JsonHasThemAtThePeakOverTimeAndAtMoments) {
   const std::string json = json_report(analysis, source.tables(), -1);
   EXPECT_THAT(json, HasSubstr(R"("categories_at_peak":{"unknown":0,"parameter":3072,)"));
   EXPECT_THAT(json, HasSubstr(R"("category":"activation","line":)"));
+  EXPECT_THAT(
+      json,
+      HasSubstr(R"("holders_at_end":[{"bytes":3072,"count":1,"category":"parameter","line":)"));
   EXPECT_THAT(json, HasSubstr(R"("module":"encoder.head","phase":"forward")"));
   EXPECT_THAT(json, HasSubstr(R"("categories_at_moments":{"parameter":[3072,3072,3072],)"
                               R"("activation":[0,1024,0]})"));

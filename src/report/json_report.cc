@@ -79,7 +79,7 @@ Json work_json(const std::vector<Holder>& holders, const Tables& tables) {
 }
 
 Json holders_json(const std::vector<Holder>& holders, const Tables& tables, bool has_work,
-                  const HolderCategories* categories) {
+                  const HolderCategories& categories) {
   Json out = Json::array();
   WorkReader works(tables);
   for (const Holder& holder : holders) {
@@ -88,7 +88,7 @@ Json holders_json(const std::vector<Holder>& holders, const Tables& tables, bool
     item["line"] = node == 0 ? Json(nullptr) : Json(frame_text(tables, node));
     item["stack"] = stack_json(tables, holder.stack);
     if (has_work) add_work(&item, stack_work_of(tables, holder.stack, &works));
-    if (categories) categories->add_json(holder.stack, tables, &item);
+    categories.add_json(holder.stack, tables, &item);
     out.push_back(std::move(item));
   }
   return out;
@@ -266,9 +266,10 @@ Json device_json(const DeviceAnalysis& device, const Analysis& analysis, const T
       out["parts"].push_back(device_name(device_at(tables, part)));
     }
   }
-  const HolderCategories categories(device.categories);
-  out["holders_at_peak"] = holders_json(device.holders_at_peak, tables, has_work, &categories);
-  out["holders_at_end"] = holders_json(device.holders_at_end, tables, has_work, nullptr);
+  out["holders_at_peak"] = holders_json(device.holders_at_peak, tables, has_work,
+                                        HolderCategories(device.categories.at_peak));
+  out["holders_at_end"] = holders_json(device.holders_at_end, tables, has_work,
+                                       HolderCategories(device.categories.at_end));
   if (has_work) {
     out["work_at_peak"] = work_json(device.holders_at_peak, tables);
     out["work_at_end"] = work_json(device.holders_at_end, tables);

@@ -131,10 +131,8 @@ void add_categories_json(const DeviceAnalysis& device, const Tables& tables, Jso
   (*out)["categories_at_moments"] = columns_json(categories.at_moments);
 }
 
-HolderCategories::HolderCategories(const DeviceCategories& categories) {
-  for (const CategoryHolder& holder : categories.at_peak) {
-    by_stack_[holder.stack].push_back(holder);
-  }
+HolderCategories::HolderCategories(const std::vector<CategoryHolder>& holders) {
+  for (const CategoryHolder& holder : holders) by_stack_[holder.stack].push_back(holder);
 }
 
 void HolderCategories::add_json(uint32_t stack, const Tables& tables, Json* item) const {

@@ -12,10 +12,10 @@ namespace gpumemprof {
 void add_categories_json(const DeviceAnalysis& device, const Tables& tables,
                          nlohmann::ordered_json* out, nlohmann::ordered_json* unknown);
 
-/// The categories of one stack's bytes at the peak, by what holders_at_peak calls them.
+/// The categories of one stack's bytes at the moment of `holders`.
 class HolderCategories {
  public:
-  explicit HolderCategories(const DeviceCategories& categories);
+  explicit HolderCategories(const std::vector<CategoryHolder>& holders);
   /// Adds "category", that of most of its bytes or null, where there are several "categories", and
   /// "module" and "phase" where they are known.
   void add_json(uint32_t stack, const Tables& tables, nlohmann::ordered_json* item) const;
