@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "cli/input.h"
 #include "cli/progress.h"
+#include "report/describe/facts.h"
 #include "report/describe/source_text.h"
 
 namespace gpumemprof {
@@ -35,6 +36,9 @@ Result<PeakSubject> measured_program(const RunOutcome& outcome) {
                       if (is_first) source->second = source_text_of(process);
                       return source->second ? source->second->line(file, line) : std::string();
                     });
+  for (PeakMemory& memory : program.memories) {
+    if (!memory.is_exact) memory.lost = lost_words(analyzed->analysis.loss);
+  }
   return program;
 }
 

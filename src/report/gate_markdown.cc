@@ -61,7 +61,7 @@ std::string peak_row(const PeakComparison& peak) {
           : "";
   std::string notes;
   if (peak.reserved_bytes) notes += ", reserved " + format_bytes(*peak.reserved_bytes);
-  if (!peak.is_exact) notes += ", NOT EXACT: events were lost";
+  if (!peak.is_exact) notes += ", NOT EXACT: " + code_cell(not_exact_words(peak));
   return fmt::format("| {} | {}{} | {} | {} | {} |\n", verdict_word(peak), peak_cell(peak), notes,
                      has_now ? size_cell(peak.now_bytes) : "",
                      has_before ? size_cell(peak.before_bytes) : "", change);

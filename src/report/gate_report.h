@@ -38,6 +38,8 @@ std::string peak_name(const PeakComparison& peak);
 std::string signed_bytes(int64_t delta);
 /// "+2.00 %"; empty where there was nothing.
 std::string growth_percent(const PeakComparison& peak);
+/// Of a peak that is not exact: "lost 12 events: REASON (12 events)".
+std::string not_exact_words(const PeakComparison& peak);
 /// What of the verdict a reader is told, number first.
 std::string verdict_text(const PeakComparison& peak, const GateReport& report);
 /// "model.py:12 forward".

@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "report/describe/facts.h"
+
 namespace gpumemprof {
 namespace {
 
@@ -43,6 +45,21 @@ TEST(GateReport, ALimitIsToldBesideTheBaseline) {
   peak.reserved_bytes = 4096;
   EXPECT_EQ(verdict_text(peak, {.limit = "2KiB"}),
             "peak 3.00 KiB on cuda exceeds the limit 2KiB by 1,024 bytes; 4.00 KiB reserved");
+}
+
+TEST(GateReport, APeakThatIsNotExactHasWhatWasLost) {
+  Loss loss;
+  loss.add(12, 0, "the disk was full");
+  PeakComparison peak{
+      .kind = "cpu", .verdict = PeakVerdict::kNew, .now_bytes = 2048, .is_exact = false};
+  EXPECT_EQ(verdict_text(peak, {}), "peak 2.00 KiB on cpu; NOT EXACT: events were lost");
+  peak.lost = lost_words(loss);
+  EXPECT_EQ(verdict_text(peak, {}),
+            "peak 2.00 KiB on cpu; NOT EXACT: lost 12 events: the disk was full (12 events)");
+  EXPECT_NE(gate_markdown(gate_report_of({peak}))
+                .find(", NOT EXACT: <code>lost 12 events: the disk was full (12 events)</code> |"),
+            std::string::npos);
+  EXPECT_EQ(lost_words({}), "");
 }
 
 TEST(GateReport, NoSignOfANameIsMarkdown) {

@@ -62,6 +62,10 @@ std::string peak_line_text(const PeakLine& line) {
   return printable(text + (line.function.empty() ? "" : ' ' + line.function));
 }
 
+std::string not_exact_words(const PeakComparison& peak) {
+  return peak.lost.empty() ? "events were lost" : "lost " + printable(peak.lost);
+}
+
 std::string verdict_text(const PeakComparison& peak, const GateReport& report) {
   const std::string now =
       fmt::format("peak {} on {}", format_bytes(peak.now_bytes), printable(peak.kind));
@@ -99,7 +103,7 @@ std::string verdict_text(const PeakComparison& peak, const GateReport& report) {
   if (!peak.other_basis.empty())
     text +=
         "; the baseline has " + printable(peak.other_basis) + " bytes: the two differ by rounding";
-  if (!peak.is_exact) text += "; NOT EXACT: events were lost";
+  if (!peak.is_exact) text += "; NOT EXACT: " + not_exact_words(peak);
   return text;
 }
 

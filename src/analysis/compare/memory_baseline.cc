@@ -94,7 +94,8 @@ PeakComparison compare_memory(const std::string& subject, const PeakMemory& now,
                      .verdict = PeakVerdict::kNew,
                      .now_bytes = now.peak_bytes,
                      .reserved_bytes = now.reserved_bytes,
-                     .is_exact = now.is_exact};
+                     .is_exact = now.is_exact,
+                     .lost = now.lost};
   if (before == nullptr) return out;
   out.before_bytes = before->peak_bytes;
   if (before->basis != now.basis) out.other_basis = before->basis;

@@ -31,6 +31,7 @@ struct PeakMemory {
   uint64_t peak_bytes = 0;
   std::optional<uint64_t> reserved_bytes;  ///< peak of the pool; told, never compared
   bool is_exact = true;
+  std::string lost;             ///< of a measurement that is not exact: "12 events: REASON"
   std::vector<PeakLine> lines;  ///< at the peak, largest first
   uint64_t other_bytes = 0;     ///< of lines that are left out
   // Of a measurement only; a baseline has neither.
@@ -78,6 +79,7 @@ struct PeakComparison {
   uint64_t now_bytes = 0, before_bytes = 0;
   std::optional<uint64_t> reserved_bytes;
   bool is_exact = true;
+  std::string lost;                     ///< as PeakMemory::lost
   std::optional<uint64_t> limit_bytes;  ///< that it must not exceed, whatever the baseline says
   std::string other_basis;              ///< of the baseline, where it is not that of now
   std::vector<LineChange> lines;        ///< all that changed, largest growth first

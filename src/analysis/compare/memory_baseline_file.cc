@@ -46,6 +46,7 @@ std::string memory_text(const PeakMemory& memory, const std::string& indent, boo
   append_field(&text, inner, "basis", json_row(memory.basis));
   if (is_measured) {
     append_field(&text, inner, "is_exact", memory.is_exact ? "true" : "false");
+    if (!memory.lost.empty()) append_field(&text, inner, "lost", json_row(memory.lost));
     if (memory.reserved_bytes)
       append_field(&text, inner, "peak_reserved_bytes", std::to_string(*memory.reserved_bytes));
     append_field(&text, inner, "before_bytes", std::to_string(memory.before_bytes));
@@ -125,6 +126,7 @@ class SubjectReader {
     out.reserved_bytes = size_field(json, "peak_reserved_bytes");
     const AnyJson* exact = field_of(json, "is_exact");
     out.is_exact = !exact || !exact->is_boolean() || exact->get<bool>();
+    out.lost = text_field(json, "lost");
     out.before_bytes = size_field(json, "before_bytes").value_or(0);
     out.end_bytes = size_field(json, "end_bytes").value_or(0);
     out.other_bytes = size_field(json, "other_lines_bytes").value_or(0);

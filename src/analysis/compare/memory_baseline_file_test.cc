@@ -47,6 +47,7 @@ TEST(MemoryBaselineFile, AMeasurementHasWhatLivedAtTheEnd) {
        .memories = {{.kind = "cpu",
                      .peak_bytes = 10,
                      .is_exact = false,
+                     .lost = "12 events: the disk was full (12 events)",
                      .end_bytes = 4,
                      .lines_at_end = {{.file = "a.py", .line = 1, .bytes = 4}},
                      .before_bytes = 3}}}};
@@ -57,6 +58,7 @@ TEST(MemoryBaselineFile, AMeasurementHasWhatLivedAtTheEnd) {
   EXPECT_EQ(memory.before_bytes, 3u);
   EXPECT_EQ(memory.lines_at_end.at(0).bytes, 4u);
   EXPECT_FALSE(memory.is_exact);
+  EXPECT_EQ(memory.lost, "12 events: the disk was full (12 events)");
   EXPECT_FALSE(parse_baseline(measurement_json(subjects, "1")));
 }
 

@@ -183,8 +183,8 @@ std::string reason_text(const LossReason& reason) {
   return text;
 }
 
-std::string loss_sentence(const Loss& loss) {
-  if (is_complete(loss)) return "Nothing was lost.";
+/// Empty where no number is known.
+static std::string lost_amount(const Loss& loss) {
   std::string text;
   if (loss.events != 0) {
     text = (loss.is_open_ended() ? "at least " : "") + format_plural(loss.events, "event");
@@ -193,7 +193,12 @@ std::string loss_sentence(const Loss& loss) {
   }
   if (!text.empty() && loss.bytes != 0) text += ", ";
   if (loss.bytes != 0) text += format_bytes(loss.bytes) + " of the file unreadable";
-  text = text.empty() ? "Not complete" : "LOST: " + text;
+  return text;
+}
+
+/// ": REASON; REASON; and 2 more reasons".
+static std::string lost_reasons(const Loss& loss) {
+  std::string text;
   const char* separator = ": ";
   for (size_t i = 0; i < std::min(kReasonsInSentence, loss.reasons.size()); ++i) {
     text += separator + reason_text(loss.reasons[i]);
@@ -203,7 +208,17 @@ std::string loss_sentence(const Loss& loss) {
     text += fmt::format("; and {}",
                         format_plural(loss.reasons.size() - kReasonsInSentence, "more reason"));
   }
-  return text + '.';
+  return text;
+}
+
+std::string lost_words(const Loss& loss) {
+  return loss.has_every_event() ? "" : lost_amount(loss) + lost_reasons(loss);
+}
+
+std::string loss_sentence(const Loss& loss) {
+  if (is_complete(loss)) return "Nothing was lost.";
+  const std::string amount = lost_amount(loss);
+  return (amount.empty() ? "Not complete" : "LOST: " + amount) + lost_reasons(loss) + '.';
 }
 
 /// What the blocks of `run --host` leave out.

@@ -29,6 +29,8 @@ bool is_moment(const DeviceAnalysis& device);
 /// One line: "Nothing was lost.", "LOST: …" or, where no number is known, "Not complete: …"; with
 /// the first kReasonsInSentence reasons.
 std::string loss_sentence(const Loss& loss);
+/// As loss_sentence() has it: "12 events: REASON (12 events)". Empty where no event is missing.
+std::string lost_words(const Loss& loss);
 inline constexpr size_t kReasonsInSentence = 3;
 /// Why there is no end of step `step`: one phrase.
 std::string no_such_step_text(const DeviceAnalysis& device, uint64_t step);
