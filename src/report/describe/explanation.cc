@@ -25,6 +25,12 @@ constexpr size_t kMostNamed = 3;  // categories
 constexpr uint64_t kLeastShare = 10;  // of the peak: a tenth is worth a sentence
 constexpr uint64_t kLeastRowShare = 20;  // a twentieth is worth a word beside others
 
+/// Absent without a replay, and beside a recording, in which advise finds more.
+std::optional<ReplayLack> lack_of_snapshot(const DeviceAnalysis& device) {
+  if (!device.snapshot || device.snapshot->is_recorded || !device.snapshot->is_replayed) return {};
+  return lack_of(device.snapshot->replay);
+}
+
 const char* phase_words(WorkPhase phase) {
   switch (phase) {
     case WorkPhase::kForward:
@@ -294,23 +300,11 @@ class Paragraph {
           fmt::format("Next: lower the request that was refused ({}), or what was live beside it.",
                       format_bytes(requested)));
     }
-    if (const SnapshotDevice* snapshot = snapshot_alone()) {
-      const ReplayLack lack = lack_of(snapshot->replay);
-      return say(lack == ReplayLack::kNothing
-                     ? "Next: gpumemprof whatif --sweep tries other allocator settings."
-                 : lack == ReplayLack::kAllocations
-                     ? "Next: record the history with torch.cuda.memory._record_memory_history()."
-                     : kNextIsAdvice);
-    }
+    if (lack_of_snapshot(device_) == ReplayLack::kAllocations)
+      return say("Next: record the history with torch.cuda.memory._record_memory_history().");
     say(is_jax(device_at(tables_, device_.device))
             ? "Next: gpumemprof.jax_memory_analysis() tells what XLA plans for a compiled function."
             : kNextIsAdvice);
-  }
-
-  /// Null without a replay, and beside a recording, in which advise finds more.
-  const SnapshotDevice* snapshot_alone() const {
-    const bool is_alone = device_.snapshot && !device_.snapshot->is_recorded;
-    return is_alone && device_.snapshot->is_replayed ? &*device_.snapshot : nullptr;
   }
 
   /// The line with most data; node 0: none is known.
@@ -426,6 +420,8 @@ std::string next_beside_advice(const Analysis& analysis, const Tables& tables,
                                const DeviceAnalysis& device, std::string_view folder) {
   std::string next = explain_peak(analysis, tables, device, folder).next;
   if (next != kNextIsAdvice) return next;
+  if (lack_of_snapshot(device) == ReplayLack::kNothing)
+    return "Next: gpumemprof whatif --sweep tries other allocator settings.";
   const std::vector<HolderLine> lines = group_by_line(device.holders_at_peak, tables);
   if (lines.empty() || lines[0].node == 0) return {};
   return fmt::format("Next: look at {} first: it held {} ({}) at the peak, the most of all lines.",

@@ -28,7 +28,8 @@ PeakExplanation explain_peak(const Analysis& analysis, const Tables& tables,
                              const DeviceAnalysis& device, std::string_view folder);
 
 /// What to do where advise suggests nothing: the last sentence of the explanation, or where that
-/// leads to advise, the line to look at first. Empty where no line is known.
+/// leads to advise, other allocator settings where they can be simulated, else the line to look at
+/// first. Empty where no line is known.
 std::string next_beside_advice(const Analysis& analysis, const Tables& tables,
                                const DeviceAnalysis& device, std::string_view folder);
 

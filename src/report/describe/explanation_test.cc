@@ -43,7 +43,7 @@ TEST(Explanation, WhatHasNoStackIsNoCodeAndTheLineOfTheRestFollows) {
   EXPECT_THAT(why.figures, testing::Contains(std::pair<std::string, uint64_t>("no_stack_bytes", 700)));
 }
 
-TEST(Explanation, AllocatorSettingsAreNextOnlyWhereASnapshotCanBeReplayed) {
+TEST(Explanation, AllocatorSettingsAreNextOnlyBesideAdviceAndWhereASnapshotCanBeReplayed) {
   MemorySource source = sample_source();
   Analysis analysis = analyze_all(source);
   const auto next_of = [&](uint64_t alloc_addresses, uint64_t matched) {
@@ -51,12 +51,20 @@ TEST(Explanation, AllocatorSettingsAreNextOnlyWhereASnapshotCanBeReplayed) {
     snapshot->is_replayed = true;
     snapshot->replay.alloc_addresses = alloc_addresses, snapshot->replay.matched = matched;
     analysis.devices[0].snapshot = std::move(snapshot);
-    return explain_peak(analysis, source.tables(), analysis.devices[0], "/opt/job").next;
+    const DeviceAnalysis& device = analysis.devices[0];
+    return std::pair{explain_peak(analysis, source.tables(), device, "/opt/job").next,
+                     next_beside_advice(analysis, source.tables(), device, "/opt/job")};
   };
-  EXPECT_EQ(next_of(100, 99), "Next: gpumemprof whatif --sweep tries other allocator settings.");
-  EXPECT_EQ(next_of(100, 98), "Next: gpumemprof advise looks for changes that lower it.");
-  EXPECT_EQ(next_of(0, 0),
-            "Next: record the history with torch.cuda.memory._record_memory_history().");
+  const std::string advice = "Next: gpumemprof advise looks for changes that lower it.";
+  EXPECT_EQ(next_of(100, 99),
+            std::pair(advice, std::string("Next: gpumemprof whatif --sweep tries other allocator "
+                                          "settings.")));
+  EXPECT_EQ(next_of(100, 98),
+            std::pair(advice, std::string("Next: look at train.py:41 step first: it held 700 B "
+                                          "(70.0 %) at the peak, the most of all lines.")));
+  const std::string record =
+      "Next: record the history with torch.cuda.memory._record_memory_history().";
+  EXPECT_EQ(next_of(0, 0), std::pair(record, record));
 }
 
 /// A parameter of 3 KiB, in the second step an activation of 1 KiB that the step frees again.
