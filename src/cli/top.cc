@@ -15,6 +15,7 @@
 #include "base/steady_clock.h"
 #include "cli/camera_arguments.h"
 #include "cli/commands.h"
+#include "cli/input.h"
 #include "cli/output.h"
 #include "cli/watch.h"
 #include "live/sampler.h"
@@ -70,6 +71,7 @@ class Session {
   Session(const TopArguments& arguments, Terminal* terminal)
       : arguments_(arguments), terminal_(terminal), camera_(in_turn(arguments.camera)) {
     state_.unicode = terminal->shows_unicode();
+    state_.working_folder = working_folder();
     state_.warning_percent = arguments.camera.alerts.warning_percent;
     state_.critical_percent = arguments.camera.alerts.critical_percent;
   }
@@ -204,7 +206,7 @@ std::string lines_of(const TopState& state, int first_row) {
 /// Two samples, --interval apart: a rate needs two.
 int print_once(const TopArguments& arguments) {
   Camera camera(arguments.camera);
-  TopState state;
+  TopState state{.working_folder = working_folder()};
   state.picture = camera.take();
   if (arguments.interval_s > 0) {
     usleep(static_cast<useconds_t>(arguments.interval_s * 1e6));

@@ -5,6 +5,8 @@
 
 #include "base/size.h"
 #include "report/describe/host.h"
+#include "report/user_code.h"
+#include "report/words.h"
 #include "top/tables.h"
 
 namespace gpumemprof {
@@ -101,16 +103,27 @@ std::string without_folder(const std::string& line) {
   return slash == line.npos ? line : line.substr(slash + 1);
 }
 
+/// "/srv/train.py:3 f" with its path as other commands show it.
+std::string with_short_path(std::string_view line, const TopState& state) {
+  const size_t end = std::min(line.find(':'), line.size());
+  std::string path = short_path(line.substr(0, end), state.working_folder);
+  constexpr std::string_view kLeftOut = "…";
+  if (!state.unicode && path.starts_with(kLeftOut)) path.replace(0, kLeftOut.size(), "...");
+  return path.append(line.substr(end));
+}
+
 /// " 1.00 MiB      12 x activation train.py:3 f  blocks.*.attn"; where it would be cut at `width`
 /// the file is named without its folder.
-std::string holder_text(const FollowedHolder& holder, const HolderColumns& columns, int width) {
+std::string holder_text(const FollowedHolder& holder, const HolderColumns& columns,
+                        const TopState& state, int width) {
   std::string text = fmt::format("{:>9} ", format_bytes(holder.bytes));
   if (columns.blocks) text += fmt::format("{:>9} ", fmt::format("{} x", holder.count));
   if (columns.kind) text += fmt::format("{:<{}.{}} ", kind_text(holder), columns.kind, columns.kind);
   std::string beside;
   if (!holder.module.empty()) beside += "  " + holder.module;
   if (holder.stacks > 1) beside += fmt::format("  {} stacks", holder.stacks);
-  const std::string line = holder.line.empty() ? "(no stack recorded)" : holder.line;
+  const std::string line =
+      holder.line.empty() ? std::string(kNoStack) : with_short_path(holder.line, state);
   const bool fits = text.size() + line.size() + beside.size() <= static_cast<size_t>(width);
   return text + (fits ? line : without_folder(line)) + beside;
 }
@@ -198,7 +211,7 @@ void draw_overview(const TopState& state, int y, int end, Screen* screen) {
     screen->put(0, y++, host, Style::kBold);
   for (const FollowedHolder& holder : row.device->holders) {
     if (y >= last) break;
-    screen->put(0, y++, holder_text(holder, columns, screen->width()));
+    screen->put(0, y++, holder_text(holder, columns, state, screen->width()));
   }
   if (state.picture.alerts.empty()) return;
   const PictureAlert& alert = state.picture.alerts.back();
@@ -226,7 +239,8 @@ void draw_holders(const TopState& state, int y, int end, Screen* screen) {
   const int selected =
       std::clamp(state.selected[static_cast<size_t>(View::kHolders)], 0, std::max(count - 1, 0));
   for (int i = 0; i < count && y < end; ++i, ++y) {
-    screen->put(0, y, holder_text(holders[static_cast<size_t>(i)], columns, screen->width()));
+    screen->put(0, y,
+                holder_text(holders[static_cast<size_t>(i)], columns, state, screen->width()));
     if (i == selected) screen->paint_row(y, Style::kSelected);
   }
   if (count == 0) return;
@@ -238,7 +252,7 @@ void draw_holders(const TopState& state, int y, int end, Screen* screen) {
       Style::kBold);
   for (const std::string& line : holder.stack) {
     if (y >= end) return;
-    screen->put(2, y++, line);
+    screen->put(2, y++, with_short_path(line, state));
   }
 }
 

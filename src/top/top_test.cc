@@ -110,6 +110,19 @@ TEST(Overview, LeavesOutAFolderBeforeItCutsALine) {
   EXPECT_TRUE(narrow.line(2).ends_with("xxx..."));
 }
 
+TEST(Overview, NamesFilesAsOtherCommandsDo) {
+  TopState state = state_of(1);
+  std::string& line = state.picture.recordings[0].devices[0].holders[0].line;
+  const auto shown = [&] { return draw(state, 120, 24).line(14).substr(31); };
+  state.working_folder = "/srv/models";
+  line = "/srv/models/of/mine/train.py:7 step";
+  EXPECT_EQ(shown(), "of/mine/train.py:7 step  blocks.*.attn  4 stacks");
+  line = "/opt/lib/python3.11/site-packages/torch/nn/functional.py:12 linear";
+  EXPECT_EQ(shown(), "…/torch/nn/functional.py:12 linear  blocks.*.attn  4 stacks");
+  state.unicode = false;
+  EXPECT_EQ(shown(), ".../torch/nn/functional.py:12 linear  blocks.*.attn  4 stacks");
+}
+
 TEST(Overview, NamesProcessesByTheirPidWhereNoneIsARank) {
   TopState state = state_of(1);
   state.picture.recordings[0].rank.reset();

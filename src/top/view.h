@@ -21,6 +21,7 @@ struct TopState {
   Order order = Order::kAllocated;
   bool paused = false, unicode = true;
   double warning_percent = 80, critical_percent = 95;
+  std::string working_folder;  ///< paths of code below it are shown relative to it; may be empty
   std::string tracking;  ///< the file that samples are written to; empty: none
   std::string message;   ///< shown instead of the keys until the next key
 };
