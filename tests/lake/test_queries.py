@@ -202,9 +202,14 @@ def test_without_duckdb_one_line_says_what_to_install(lake, tmp_path):
         assert (done.rc, done.stderr.count(b"\n")) == (2, 1)
         assert re.fullmatch(rb"gpumemprof: DuckDB is required: install it for /\S+ with `pip install duckdb`\n", done.stderr)
     assert not (tmp_path / "lake").exists()
-    for argv in (["sql", "no_such_run", "SELECT 1"], ["runs", "add", "no_such_run", "--store", tmp_path / "store"]):
+    for argv in (["sql", "no_such_run", "SELECT 1"], ["runs", "add", "no_such_run", "--store", tmp_path / "store"],
+                 ["export", "no_such_run", "--to", "parquet", "-o", tmp_path / "lake"]):
         done = lakes.run(argv, env=env, cwd=tmp_path)
         assert (done.rc, done.stderr) == (2, b"gpumemprof: no_such_run: No such file or directory\n")
+    file = tmp_path / "duckdb.py"
+    for output, code, why in ((file, 2, "is a file: a lake is a folder"), (file / "lake", 1, f"{file} is not a folder")):
+        done = lakes.run(["export", SNAPSHOT, "--to", "parquet", "-o", output], env=env)
+        assert (done.rc, done.stderr.decode()) == (code, f"gpumemprof: {output}: {why}\n")
 
 
 def test_a_python_without_the_package_is_named(lake, tmp_path):

@@ -9,7 +9,7 @@ import time
 
 from ..told import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_OK, end_now, say
 from . import parquet, sqlite
-from .engine import CannotDo, CannotWrite, duckdb
+from .engine import CannotDo, CannotWrite, check_exist, duckdb
 from .source import Source
 
 
@@ -18,7 +18,9 @@ def _run(words: list[str]) -> int:
     (to, output, *flags), paths = words[:between], words[between + 1 :]
     begin = time.monotonic()
     try:
+        check_exist(paths)
         if to == "parquet":
+            parquet.check(output, paths)
             duckdb()  # before minutes of reading
         source = Source(paths, seal="seal" in flags, anonymize="anonymize" in flags)
         name, place = (parquet if to == "parquet" else sqlite).write(source, output)

@@ -7,9 +7,11 @@ import shutil
 from typing import TYPE_CHECKING, Any
 
 from . import schema
-from .engine import CannotDo, connect, duckdb, quoted, rows
+from .engine import CannotDo, CannotWrite, connect, duckdb, quoted, rows
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from .source import Source
 
 # Rows are gathered in memory until a group is full; a stack is as long as a page of text.
@@ -22,8 +24,11 @@ def write(source: Source, folder: str, name: str = "") -> tuple[str, str]:
     """The run's name in the lake, `name` or after its file, and its folder, complete or not there. The same run, exported before, is replaced;
     another one of that name is left, and this one gets a number."""
     folder = os.path.abspath(folder)
-    _check(folder, source.paths)
-    os.makedirs(folder, exist_ok=True)
+    check(folder, source.paths)
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError as error:
+        raise CannotWrite(f"{folder}: {error.strerror}") from error
     name = name or _name(folder, source)
     made = os.path.join(folder, f".{name}.{os.getpid()}")
     try:
@@ -36,7 +41,9 @@ def write(source: Source, folder: str, name: str = "") -> tuple[str, str]:
     return name, os.path.join(folder, name)
 
 
-def _check(folder: str, inputs: list[str]) -> None:
+def check(folder: str, inputs: Sequence[str]) -> None:
+    """CannotDo or CannotWrite where the lake cannot be in this folder, as far as can be told before the run is read."""
+    folder = os.path.abspath(folder)
     if os.path.exists(folder) and not os.path.isdir(folder):
         raise CannotDo(f"{folder}: is a file: a lake is a folder")
     if any(os.path.realpath(path) == os.path.realpath(folder) for path in inputs):
@@ -44,6 +51,13 @@ def _check(folder: str, inputs: list[str]) -> None:
     # A run may be called like the file that it was made of.
     if os.path.isdir(folder) and any(entry.name.endswith(".gmp") and entry.is_file() for entry in os.scandir(folder)):
         raise CannotDo(f"{folder}: is a recording: give another folder")
+    there = folder
+    while not os.path.lexists(there):
+        there = os.path.dirname(there)
+    if not os.path.isdir(there):
+        raise CannotWrite(f"{folder}: {there} is not a folder")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise CannotWrite(f"{folder}: {there} is not writable")
 
 
 def _name(folder: str, source: Source) -> str:

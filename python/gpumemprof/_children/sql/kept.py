@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..._core.native import native
 from ..lake import parquet
-from ..lake.engine import duckdb
+from ..lake.engine import CannotWrite, duckdb
 from ..lake.source import Source
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def run_of(path: str, private: str, *, seal: bool) -> str:
     source = Source([path], seal=seal)
     lake = _kept_lake(path)  # reading may have sealed it, which changes the file
     if lake:
-        with contextlib.suppress(OSError, duckdb().Error):  # a full disk: then not there
+        with contextlib.suppress(OSError, CannotWrite, duckdb().Error):  # a full disk: then not there
             return _keep(source, lake)
     return parquet.write(source, private)[1]
 
