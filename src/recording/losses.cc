@@ -165,4 +165,10 @@ bool has_unended_run(const std::string& folder) {
   return found;
 }
 
+bool has_run(const std::string& folder) {
+  bool found = false;
+  each_meta(folder, [&](const std::string&, const Json&) { found = true; });
+  return found;
+}
+
 }  // namespace gpumemprof

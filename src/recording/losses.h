@@ -22,5 +22,7 @@ void add_unrecorded_processes(const std::string& folder, Loss* loss);
 
 /// Whether a `run` into the folder has not noted its program's end: it runs, or was killed.
 bool has_unended_run(const std::string& folder);
+/// A run was recorded into the folder, ended or not, whatever it left.
+bool has_run(const std::string& folder);
 
 }  // namespace gpumemprof

@@ -44,6 +44,10 @@ Status add_folder(const std::string& folder, Paths* paths) {
   if (has_unended_run(folder))
     return fail(ErrorCode::kNotFound,
                 folder + ": no event yet: its program runs, or was killed, and has allocated nothing");
+  if (!has_run(folder))
+    return fail(ErrorCode::kNotFound,
+                folder + ": holds no recording (.gmp file) and no snapshot: give the folder of a "
+                         "recording, or a snapshot");
   Loss why;
   add_unrecorded_processes(folder, &why);
   std::string reason = why.reasons.empty() ? "" : ": " + why.reasons[0].reason;

@@ -236,6 +236,16 @@ except ImportError as error:
     )
 
 
+def test_a_folder_without_a_recording_is_told_as_the_command_tells_it(tmp_path):
+    said = (f"{tmp_path}: holds no recording (.gmp file) and no snapshot: give the folder of a recording, "
+            "or a snapshot")  # fmt: skip
+    with pytest.raises(FileNotFoundError) as error:
+        gpumemprof.load(tmp_path)
+    assert str(error.value) == said
+    done = harness.execute([harness.COMMAND, "analyze", tmp_path])
+    assert (done.rc, done.stderr.decode()) == (2, f"gpumemprof: {said}\n")
+
+
 def test_arrow_shares_the_columns_memory_and_says_what_is_unknown():
     pa = pytest.importorskip("pyarrow")
     trace = gpumemprof.load(TRAINING)
