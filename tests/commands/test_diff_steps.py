@@ -106,4 +106,7 @@ def test_a_run_without_steps(tmp_path):
     program.write_text("import torch\nkept = torch.ones(1000)\n")
     folder = harness.record(tmp_path / "r", [harness.PYTHON, program]).ok().folder
     done = diff(folder, "--steps", "0", "1")
-    assert done.rc == 2 and b"it has no steps" in done.stderr
+    assert done.rc == 2 and done.stderr.decode() == (
+        f"gpumemprof: {folder}: it has no steps; a step ends when an optimizer steps or the program calls "
+        "gpumemprof.step(); rounds of a loop, which analyze finds by itself, are no steps\n"
+    )

@@ -171,7 +171,7 @@ std::string no_such_step_text(const DeviceAnalysis& device, uint64_t step) {
   const std::vector<StepLevel>& levels = device.step_levels.levels();
   if (levels.empty()) {
     return "it has no steps; a step ends when an optimizer steps or the program calls "
-           "gpumemprof.step()";
+           "gpumemprof.step(); rounds of a loop, which analyze finds by itself, are no steps";
   }
   return fmt::format("step {} is not complete in it; the last complete one is step {}", step,
                      levels.back().step);
