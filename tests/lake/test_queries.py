@@ -207,7 +207,8 @@ def test_without_duckdb_one_line_says_what_to_install(lake, tmp_path):
         done = lakes.run(argv, env=env, cwd=tmp_path)
         assert (done.rc, done.stderr) == (2, b"gpumemprof: no_such_run: No such file or directory\n")
     file = tmp_path / "duckdb.py"
-    for output, code, why in ((file, 2, "is a file: a lake is a folder"), (file / "lake", 1, f"{file} is not a folder")):
+    wrong = ((file, 2, "is a file: a lake is a folder"), (file / "lake", 1, f"{file} is not a folder"))
+    for output, code, why in wrong:
         done = lakes.run(["export", SNAPSHOT, "--to", "parquet", "-o", output], env=env)
         assert (done.rc, done.stderr.decode()) == (code, f"gpumemprof: {output}: {why}\n")
 

@@ -34,8 +34,8 @@ class MemoryWatchdog:
     With a tracker, thresholds are shares of the device's total, compared with max(allocated, reserved, used); it
     watches while the tracker tracks, from now on. With `max_memory_mb` and `cleanup_threshold_mb` (MiB of this process:
     max(allocated, reserved), on the CPU also its resident memory, which has more than tensors in it), cleanup begins at
-    the lower and aggressive cleanup at the higher one; `start()` begins watching. Cleanups of one kind are at least `min_cleanup_interval` seconds apart, except for `force_cleanup`. Raises
-    ValueError for invalid thresholds.
+    the lower and aggressive cleanup at the higher one; `start()` begins watching. Cleanups of one kind are at least
+    `min_cleanup_interval` seconds apart, except for `force_cleanup`. Raises ValueError for invalid thresholds.
     """
 
     def __init__(
