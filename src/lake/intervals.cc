@@ -90,7 +90,7 @@ class Intervals final : public LakeRows {
     const uint32_t thread = table_.thread.empty() ? kNone : table_.thread[block];
     thread < tables_.threads.size() ? to[i].add(int64_t{tables_.threads[thread].tid})
                                     : to[i].add_unknown();
-    const uint32_t kind = table_.kind[block] & ~BlockTable::kChangesKind;
+    const uint32_t kind = table_.kind_in_end(block);
     ++i;
     table_.is_told ? to[i].add(std::string_view(category_name(table_.kinds[kind].category)))
                    : to[i].add_unknown();

@@ -139,7 +139,9 @@ class Text {
       if (!row.least_memory_bytes) continue;
       text += fmt::format(
           "{}{} with {}{}", text.empty() ? "" : ", ", format_bytes_up(*row.least_memory_bytes),
-          &row == &study_.rows.front() ? "the first row's settings" : settings_name(row.settings),
+          &row != &study_.rows.front() ? settings_name(row.settings)
+          : study_.settings_known      ? "the recorded settings"
+                                       : "the assumed settings",
           row.retries_there == 0
               ? ""
               : fmt::format(" ({})", format_plural(row.retries_there, "retry")));
