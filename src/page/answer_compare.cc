@@ -172,6 +172,8 @@ PageAnswer compare_answer(PageRequest& request, PageFile& other, const DocumentO
   const auto most_nodes = static_cast<size_t>(request.number("limit", 1, 100'000, 20'000));
   const Filter filter = request.filter();
   if (request.is_refused()) return request.refusal();
+  request.need_steps(filter, other, other_device);
+  if (request.is_refused()) return request.refusal();
   const ComparedSide sides[2] = {{&file, device, asked("event", event)},
                                  {&other, other_device, asked("other_event", other_event)}};
   std::optional<Json> document = Json();

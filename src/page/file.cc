@@ -160,14 +160,27 @@ uint32_t PageFile::moment_at(size_t device, uint64_t time_ns) const {
   return devices_[device].table->moment_at(time_ns);
 }
 
+std::vector<uint32_t> PageFile::step_ends(size_t device) const {
+  const uint32_t process = tables().devices[devices_[device].index].process;
+  std::vector<uint32_t> out;
+  for (const CategoryMoment& told : facts_.moments) {
+    if (told.kind == CategoryMoment::kStepEnd && told.process == process)
+      out.push_back(moment_at(device, told.time_ns));
+  }
+  std::ranges::sort(out);
+  return out;
+}
+
 PageFile::Taken PageFile::taken(size_t device, const Filter& filter) {
   if (filter.takes_all()) return nullptr;
   KeptFilter& kept = filters_[{device, filter.text()}];
   kept.used = ++uses_;
   if (!kept.taken) {
     const PageDevice& of = devices_[device];
+    const std::vector<uint32_t> ends =
+        filter.steps_at() ? step_ends(device) : std::vector<uint32_t>();
     kept.taken = std::make_shared<const std::vector<uint8_t>>(
-        filter.taken(*of.table, tables(), tables().devices[of.index].process));
+        filter.taken(*of.table, tables(), tables().devices[of.index].process, ends));
   }
   return kept.taken;
 }

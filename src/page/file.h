@@ -66,6 +66,9 @@ class PageFile {
   /// than that of the answers. Errors: those of WholeRun::read().
   Result<WholeRun*> whole();
 
+  /// The moments of a device at which its process's steps ended, in order; empty if none are known.
+  std::vector<uint32_t> step_ends(size_t device) const;
+
   /// Live bytes over time by a dimension, built once. Null while being built.
   const KeyLevels* levels(size_t device, Dimension by, const Filter& filter);
   /// Per block number, 1 if it matches the filter. Null if all match.

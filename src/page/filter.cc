@@ -77,6 +77,7 @@ class Filter::Parser {
       }
       (*term)->is_not = is_not;
       is_not = false;
+      if ((*term)->is_steps && !filter.steps_at_) filter.steps_at_ = begin;
       filter.terms_.push_back(std::move(**term));
     }
     if (is_not) return refuse(text_.size(), "nothing follows not");
@@ -202,11 +203,22 @@ class Filter::Parser {
       const auto size = parse_size(std::string(text));
       if (!size) return refuse(begin + at, "expected a size, such as 10MiB, 1GB or 4096");
       term.number = *size;
-    } else if (!whole_number(text, &term.number)) {
-      return refuse(begin + at, in_quotes(word) + ": lived takes a number of events, as in " +
-                                    in_quotes("lived>100") + "; it knows no steps and no times");
+    } else if (!lifetime(text, &term)) {
+      return refuse(begin + at,
+                    in_quotes(word) + ": lived takes a number of events or of steps, as in " +
+                        in_quotes("lived>100") + " and " + in_quotes("lived>2steps") +
+                        "; it knows no times");
     }
     return term;
+  }
+  /// "100" or "2steps".
+  static bool lifetime(std::string_view text, Term* term) {
+    for (const std::string_view unit : {"steps", "step"}) {
+      if (!text.ends_with(unit)) continue;
+      text.remove_suffix(unit.size()), term->is_steps = true;
+      break;
+    }
+    return whole_number(text, &term->number);
   }
   static bool whole_number(std::string_view text, uint64_t* number) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *number);

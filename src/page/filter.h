@@ -4,6 +4,7 @@
 //   term   := ["not"] (text | fact)
 //   text   := word | "words" | /regex/      in a frame of the stack, or the module; any case
 //   fact   := (bytes|lived) (>|<|>=|<=|=) number      lived: in events
+//           | lived (>|<|>=|<=|=) number (step|steps)   ends of steps at which it lives
 //           | category:name | module:prefix | line:text | stream:n | process:pid | thread:name
 //
 // line: the one that reports name of the block's stack. A block has one, so of several terms
@@ -14,6 +15,8 @@
 #include <expected>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,8 +40,12 @@ class Filter {
 
   const std::string& text() const { return text_; }
   bool takes_all() const { return terms_.empty(); }
-  /// Per block number, 1 if every term matches. `process`: of the device.
-  std::vector<uint8_t> taken(const BlockTable& table, const Tables& tables, uint32_t process) const;
+  /// The byte of the first term that counts steps.
+  std::optional<size_t> steps_at() const { return steps_at_; }
+  /// Per block number, 1 if every term matches. `process`: of the device; `step_ends`: the moments
+  /// at which its steps ended, in order.
+  std::vector<uint8_t> taken(const BlockTable& table, const Tables& tables, uint32_t process,
+                             std::span<const uint32_t> step_ends = {}) const;
 
  private:
   using Match = std::function<bool(std::string_view)>;
@@ -57,6 +64,7 @@ class Filter {
   struct Term {
     Kind kind = Kind::kText;
     bool is_not = false;
+    bool is_steps = false;  // of kLived: `number` is of steps
     Order order = Order::kEqual;
     uint64_t number = 0;
     std::string text;
@@ -67,6 +75,7 @@ class Filter {
 
   std::string text_;
   std::vector<Term> terms_;
+  std::optional<size_t> steps_at_;
 };
 
 }  // namespace gpumemprof

@@ -13,8 +13,9 @@ namespace gpumemprof {
 /// once for each.
 class FilterRun {
  public:
-  FilterRun(const BlockTable& table, const Tables& tables, uint32_t process)
-      : table_(table), tables_(tables), process_(process) {}
+  FilterRun(const BlockTable& table, const Tables& tables, uint32_t process,
+            std::span<const uint32_t> step_ends)
+      : table_(table), tables_(tables), process_(process), step_ends_(step_ends) {}
 
   /// Takes out of `taken` those of which the term does not hold.
   void ask(const Filter::Term& term, std::vector<uint8_t>* taken) {
@@ -97,6 +98,16 @@ class FilterRun {
     if (is_new) known->second = contains(headline_text(tables_, line, ""), term.text);
     return known->second;
   }
+  /// In events, or in ends of steps.
+  uint64_t lifetime(const Filter::Term& term, uint32_t block) const {
+    const uint32_t start = table_.start[block];
+    const uint32_t end = std::min(table_.end[block], table_.moments());
+    if (!term.is_steps) return end - start;
+    const auto ends_before = [&](uint32_t moment) {
+      return std::ranges::lower_bound(step_ends_, moment) - step_ends_.begin();
+    };
+    return static_cast<uint64_t>(ends_before(end) - ends_before(start));
+  }
   bool holds(const Filter::Term& term, uint32_t block) {
     switch (term.kind) {
       case Filter::Kind::kText:
@@ -105,9 +116,7 @@ class FilterRun {
       case Filter::Kind::kBytes:
         return compare(term.order, table_.size_bytes[block], term.number);
       case Filter::Kind::kLived:
-        return compare(term.order,
-                       std::min(table_.end[block], table_.moments()) - table_.start[block],
-                       term.number);
+        return compare(term.order, lifetime(term, block), term.number);
       case Filter::Kind::kCategory: {
         const CategoryHolder& kind = table_.kinds[table_.kind_in_end(block)];
         return begins(category_name(kind.category), term.text);
@@ -132,6 +141,7 @@ class FilterRun {
   const BlockTable& table_;
   const Tables& tables_;
   const uint32_t process_;
+  const std::span<const uint32_t> step_ends_;
   std::vector<uint8_t> nodes_, frames_;
   std::vector<uint32_t> path_, headlines_;
   absl::flat_hash_map<uint64_t, bool> modules_;
@@ -139,9 +149,10 @@ class FilterRun {
 };
 
 std::vector<uint8_t> Filter::taken(const BlockTable& table, const Tables& tables,
-                                   uint32_t process) const {
+                                   uint32_t process,
+                                   std::span<const uint32_t> step_ends) const {
   std::vector<uint8_t> taken(table.blocks(), 1);
-  FilterRun run(table, tables, process);
+  FilterRun run(table, tables, process, step_ends);
   std::vector<uint8_t> on_lines;
   for (const Term& term : terms_) {
     if (term.kind != Kind::kLine || term.is_not) {

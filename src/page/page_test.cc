@@ -249,13 +249,43 @@ TEST(Filter, ABadOneSaysWhere) {
 }
 
 TEST(Filter, WhatLivedTakesIsSaid) {
-  const auto refused = Filter::parse("conv lived>2steps");
+  const auto refused = Filter::parse("conv lived>2hours");
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().at, 11u);
   EXPECT_EQ(refused.error().message,
-            "\"lived>2steps\": lived takes a number of events, as in \"lived>100\"; it knows no "
-            "steps and no times");
-  EXPECT_TRUE(Filter::parse("lived>2"));
+            "\"lived>2hours\": lived takes a number of events or of steps, as in \"lived>100\" and "
+            "\"lived>2steps\"; it knows no times");
+  EXPECT_EQ(Filter::parse("lived>steps").error().at, 6u);
+  EXPECT_EQ(Filter::parse("lived>2")->steps_at(), std::nullopt);
+  EXPECT_EQ(Filter::parse("conv lived>=1step lived<9steps")->steps_at(), 5u);
+}
+
+TEST(Filter, ALifetimeInStepsIsTheEndsOfStepsAtWhichABlockLives) {
+  constexpr std::pair<uint32_t, uint32_t> kLives[] = {{0, kNone}, {1, 4}, {3, 5},
+                                                      {4, 5},     {5, 7}, {7, 10}};
+  BlockTable table;
+  for (const auto& [start, end] : kLives) {
+    table.size_bytes.push_back(1), table.stack.push_back(0);
+    table.start.push_back(start), table.end.push_back(end);
+  }
+  for (uint32_t moment = 0; moment <= 10; ++moment) table.changes.push_back(0);
+  // Between two ends nothing may happen: 6 twice. 0, with four, lives on after the last one.
+  const std::vector<uint32_t> step_ends = {3, 6, 6, 10};
+  const auto taken = [&](std::string_view text) {
+    std::vector<uint32_t> out;
+    const auto all = Filter::parse(text)->taken(table, Tables(), 0, step_ends);
+    for (uint32_t b = 0; b < all.size(); ++b) {
+      if (all[b]) out.push_back(b);
+    }
+    return out;
+  };
+  using Blocks = std::vector<uint32_t>;
+  EXPECT_EQ(taken("lived>2steps"), Blocks({0}));
+  EXPECT_EQ(taken("lived=4steps"), Blocks({0}));
+  EXPECT_EQ(taken("lived>=1step"), Blocks({0, 1, 2, 4}));
+  EXPECT_EQ(taken("lived=2steps"), Blocks({4}));
+  EXPECT_EQ(taken("not lived>0steps"), Blocks({3, 5}));
+  EXPECT_EQ(taken("lived>2"), Blocks({0, 1, 5}));
 }
 
 TEST(Filter, AMistypedFieldIsNamed) {

@@ -83,7 +83,15 @@ const Filter& PageRequest::filter(std::string_view name) {
     filter_ = std::move(*parsed);
   else
     refuse(parsed.error().message, static_cast<int64_t>(parsed.error().at));
+  if (!is_refused()) need_steps(filter_, file_, device());
   return filter_;
+}
+
+void PageRequest::need_steps(const Filter& filter, const PageFile& file, size_t device) {
+  if (!filter.steps_at() || !file.step_ends(device).empty()) return;
+  refuse("no step ended in " + file.devices()[device].name +
+             "'s history, so lifetimes in steps are unknown",
+         static_cast<int64_t>(*filter.steps_at()));
 }
 
 }  // namespace gpumemprof

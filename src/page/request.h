@@ -46,6 +46,8 @@ class PageRequest {
   std::string text(std::string_view name);
   Dimension by(Dimension otherwise);
   const Filter& filter(std::string_view name = "filter");
+  /// Refuses a filter that counts the steps of a device of which none are known.
+  void need_steps(const Filter& filter, const PageFile& file, size_t device);
   uint32_t columns() { return static_cast<uint32_t>(number("columns", 1, kMostColumns, 1024)); }
 
   void refuse(std::string what, int64_t at = -1);

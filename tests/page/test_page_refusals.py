@@ -59,6 +59,12 @@ def test_a_bad_filter_says_where(page):
     assert page.refusal("levels", filter="conv bytes>many")["at"] == len("conv bytes>")
 
 
+def test_a_lifetime_in_steps_of_a_run_without_steps_is_refused(page):
+    refusal = page.refusal("levels", filter="conv lived>2steps")
+    assert refusal["at"] == len("conv ")
+    assert refusal["error"].endswith("'s history, so lifetimes in steps are unknown")
+
+
 def test_there_is_no_other_request(page):
     page.refusal("nothing", status=404)
     page.refusal("../run", status=404)

@@ -55,6 +55,25 @@ def test_categories_at_the_end_of_each_step_are_those_of_analyze(recording, view
         assert here == there
 
 
+def test_a_lifetime_in_steps_is_the_ends_of_steps_within_it(recording, view):
+    page = view(recording)
+    devices = page.run()["files"][0]["devices"]
+    index = next(i for i, device in enumerate(devices) if device["name"] == "cpu")
+    header, marks = page.ask("marks", device=index)
+    steps = [event for event, kind in zip(marks["event"], marks["kind"]) if header["kinds"][kind] == "step end"]
+
+    def blocks(**filter):
+        columns = page.ask("blocks", device=index, limit=100_000, **filter)[1]
+        lives = zip(columns["id"], columns["start"], columns["end"])
+        return {block: sum(start <= step < end for step in steps) for block, start, end in lives}
+
+    ends = blocks()
+    assert len(set(ends.values())) > 1
+    for text, holds in (("lived>1step", lambda n: n > 1), ("lived=0steps", lambda n: n == 0),
+                        ("not lived>=2steps", lambda n: n < 2)):  # fmt: skip
+        assert blocks(filter=text) == {block: n for block, n in ends.items() if holds(n)}, text
+
+
 def test_threads_are_named(recording, view):
     page = view(recording)
     run = page.run()["files"][0]

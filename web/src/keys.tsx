@@ -157,7 +157,7 @@ export function Help() {
       <p class="long">
         <span class="code">conv "layers.3" /adam.*step/ bytes&gt;10MiB lived&gt;100 category:activation module:layers.3 stream:7 process:1 thread:x not …</span>
       </p>
-      <p class="dim">Words are searched in frames and modules. A block must match all terms. lived counts events.</p>
+      <p class="dim">Words are searched in frames and modules. A block must match all terms. lived counts events, lived&gt;2steps ends of steps.</p>
     </dialog>
   );
 }
