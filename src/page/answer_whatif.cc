@@ -172,6 +172,7 @@ PageAnswer whatif_answer(PageRequest& request) {
                  {"settings", settings_json()},
                  {"capacity_bytes", row.capacity_bytes ? Json(*row.capacity_bytes) : Json()},
                  {"is_recorded_capacity", study->is_in_that_room},
+                 {"settings_known", study->settings_known},
                  {"recorded_settings", recorded_text(recorded->history->settings)},
                  {"baseline", row_json(study->rows.front())},
                  {"recorded_peak_bytes", study->recorded_peak_reserved_bytes

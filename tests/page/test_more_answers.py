@@ -137,6 +137,7 @@ def test_settings_are_compared_with_the_replay_that_whatif_compares_them_with(vi
             assert row["refused_count"] == wanted["num_ooms"], name
             assert row["retries"] == wanted["num_alloc_retries"], name
         assert header["capacity_bytes"] == told["results"][1]["capacity_bytes"]
+        assert header["settings_known"] == told["recorded"]["settings_known"] == (name == "expandable_oom_4gpu.pickle")
         # After events: a retry may have reserved more within one.
         assert 0 < max(columns["baseline"]) <= header["baseline"]["peak_bytes"]
 

@@ -30,25 +30,29 @@ interface Row {
 }
 /** The header of the answer to `whatif`. */
 export interface WhatIfHead extends Row {
-  baseline: Row; // the recorded settings, replayed
+  baseline: Row; // the recorded settings, or those assumed, replayed
+  settings_known: boolean;
   recorded_peak_bytes: number | null;
   capacity_bytes: number | null;
   is_recorded_capacity: boolean;
   refused: { event: number; requested_bytes: number | null }[];
 }
+/** What the run's own settings are, in the words of `whatif`. */
+export const of_run = (head: { settings_known?: boolean }) => (head.settings_known === false ? "assumed" : "recorded");
 const failing = (row: Row) => row.refused_count + (row.fails_at_start ? 1 : 0);
 /** Whether requests fail, which matters most; then the peak against the replay of the recorded settings, as `whatif` has it. */
 export function whatif_words(head: WhatIfHead, has_settings: boolean): { refused: string; is_bad: boolean; peak: string; notes: string[] } {
   const { baseline } = head;
+  const own = of_run(head);
   const [fails, failed] = [failing(head), failing(baseline)];
   const first = head.refused.find((one) => one.requested_bytes !== null);
-  const beside = has_settings && failed > 0 ? `; with the recorded settings ${format.plural(failed, "fails", "fail")}` : "";
+  const beside = has_settings && failed > 0 ? `; with the ${own} settings ${format.plural(failed, "fails", "fail")}` : "";
   const refused = head.fails_at_start
     ? "What was live before the first event would not fit"
     : fails > 0 ? `${format.plural(fails, "allocation")} would fail${first ? `, the first for ${format.bytes(first.requested_bytes)}` : ""}` : "No allocation would fail";
   const peak = has_settings
-    ? `Peak reserved: ${format.bytes(head.peak_bytes)}, ${format.signed(head.peak_bytes - baseline.peak_bytes)} against the recorded settings in the replay (${format.bytes(baseline.peak_bytes)}).`
-    : `Peak reserved with the recorded settings: ${format.bytes(head.peak_bytes)} in the replay.`;
+    ? `Peak reserved: ${format.bytes(head.peak_bytes)}, ${format.signed(head.peak_bytes - baseline.peak_bytes)} against the ${own} settings in the replay (${format.bytes(baseline.peak_bytes)}).`
+    : `Peak reserved with the ${own} settings: ${format.bytes(head.peak_bytes)} in the replay.`;
   const notes = [
     head.capacity_bytes === null
       ? "On a device of unlimited size; a capacity sets a limit."

@@ -33,5 +33,10 @@ test("a what-if says first whether requests fail, and compares with the replay o
     refused: "No allocation would fail.", is_bad: false, peak: "Peak reserved with the recorded settings: 600 MiB in the replay.",
     notes: ["On a device of unlimited size; a capacity sets a limit."],
   });
+  // PyTorch before 2.5 writes no settings: the command calls its defaults assumed.
+  const assumed = { ...head, settings_known: false };
+  assert.equal(whatif_words(assumed, true).refused, "2 allocations would fail, the first for 32.0 MiB; with the assumed settings 1 fails.");
+  assert.equal(whatif_words(assumed, true).peak, "Peak reserved: 540 MiB, -60.0 MiB against the assumed settings in the replay (600 MiB).");
+  assert.equal(whatif_words({ ...alone, settings_known: false }, false).peak, "Peak reserved with the assumed settings: 600 MiB in the replay.");
   assert.match(whatif_words({ ...alone, fails_at_start: true }, true).refused, /^What was live before the first event would not fit\.$/);
 });
