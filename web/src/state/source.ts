@@ -3,7 +3,7 @@ import { signal } from "@preact/signals";
 import { ServerStore } from "../data/server.ts";
 import type { Store } from "../data/store.ts";
 import { beginning, failure, files, loading, lost, store } from "./run.ts";
-import { go, view } from "./view.ts";
+import { amend, go, view } from "./view.ts";
 
 const POLL_MS = 300;
 const LOOK_MS = 3000;
@@ -98,7 +98,9 @@ export async function read_again(index: number): Promise<void> {
 /** No answer of before is of use any more. */
 async function start_anew(from: Store): Promise<void> {
   const fresh = from instanceof ServerStore ? from.fresh() : from;
-  if (await open_run(fresh)) store.value = fresh;
+  if (!(await open_run(fresh))) return;
+  amend({ inside: 0, inside_change: 0 }); // the nodes are others
+  store.value = fresh;
 }
 
 /** Sends a file to the command that serves the page, on this machine, and shows it beside the others. */

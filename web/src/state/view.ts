@@ -17,7 +17,7 @@ export interface View {
   what: string; // holders of what: at, allocated, left, freed
   hold: string; // holders by stack, module, category
   shape: string;
-  inside: number; // the node of the holders that the treemap shows; 0: all
+  inside: number; // the node of the holders that is shown alone; 0: all
   library: boolean; // frames of libraries are shown
   block: number; // -1: none
   focus: string; // a frame whose callers and callees are shown
@@ -29,6 +29,7 @@ export interface View {
   other_device: number; // -1: the one of the same name
   at_a: number; // the moments that are compared; -1: the peaks
   at_b: number;
+  inside_change: number; // the node of the comparison that is shown alone; 0: all
   lines: string; // which of reserved, requested, capacity
   lanes: boolean; // what was sampled beside is shown below the chart
 }
@@ -36,7 +37,7 @@ export interface View {
 export const START: View = {
   file: 0, device: 0, from: 0, to: 0, axis: "event", by: "category", filter: "", moment: -1, range_from: -1, range_to: -1,
   tab: "holders", what: "at", hold: "stack", shape: "icicle", inside: 0, library: false, block: -1, focus: "", search: "", source: "",
-  settings: "", capacity: "", other: -1, other_device: -1, at_a: -1, at_b: -1, lines: "reserved,capacity", lanes: true,
+  settings: "", capacity: "", other: -1, other_device: -1, at_a: -1, at_b: -1, inside_change: 0, lines: "reserved,capacity", lanes: true,
 };
 
 /** Names in addresses, and as shown. */
@@ -100,9 +101,11 @@ const OF_ONE_DEVICE: Partial<View> = {
 /** What makes the tree of holders another one: its nodes are numbered anew. */
 const OF_ONE_TREE = ["file", "device", "moment", "range_from", "range_to", "filter", "what", "hold", "library"] as const;
 
-/** Whether another file, device, tab or tile is looked at: the browser's Back returns from there. */
+const OF_ONE_CHANGE = ["file", "device", "other", "other_device", "at_a", "at_b", "hold"] as const;
+
+/** Whether another file, device, tab, box or tile is looked at: the browser's Back returns from there. */
 export function is_elsewhere(before: View, after: View): boolean {
-  return (["file", "device", "tab", "inside"] as const).some((name) => before[name] !== after[name]);
+  return (["file", "device", "tab", "inside", "inside_change"] as const).some((name) => before[name] !== after[name]);
 }
 
 /** Changes the view. Zooming, dragging and typing are one undo step each. */
@@ -110,7 +113,8 @@ export function go(wanted: Partial<View>): void {
   const before = view.peek();
   const changes = (name: keyof View) => (wanted[name] ?? before[name]) !== before[name];
   const patch = {
-    ...(changes("file") || changes("device") ? OF_ONE_DEVICE : {}), ...(OF_ONE_TREE.some(changes) ? { inside: 0 } : {}), ...wanted,
+    ...(changes("file") || changes("device") ? OF_ONE_DEVICE : {}), ...(OF_ONE_TREE.some(changes) ? { inside: 0 } : {}),
+    ...(OF_ONE_CHANGE.some(changes) ? { inside_change: 0 } : {}), ...wanted,
   };
   if (Object.entries(patch).every(([name, value]) => before[name as keyof View] === value)) return;
   const kind = MERGED.findIndex(({ members }) => Object.keys(wanted).every((name) => members.includes(name as keyof View)));

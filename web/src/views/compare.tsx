@@ -4,7 +4,7 @@ import type { Section } from "../data/types.ts";
 import { ask, files } from "../state/run.ts";
 import { oklch } from "../draw/index.ts";
 import * as format from "../format.ts";
-import { part, view } from "../state/view.ts";
+import { go, part, view } from "../state/view.ts";
 import { time_of } from "./axis.ts";
 import { Curves } from "./chart.tsx";
 import { Flame } from "./flame.tsx";
@@ -17,6 +17,7 @@ import type { Tree } from "./tree.ts";
 
 const tab = part("tab");
 const search = part("search");
+const inside_change = part("inside_change");
 const device_of = (side: Side) => files.value[side.file]?.devices[side.device];
 const is_one = computed(() => sides.value.a.file === sides.value.b.file && sides.value.a.device === sides.value.b.device);
 const is_open = computed(() => tab.value === "compare" && !!device_of(sides.value.a) && !!device_of(sides.value.b));
@@ -181,7 +182,8 @@ export function Compare() {
               <p class="dim">Width: bytes in the larger of both. Red with + grew, blue with − shrank, grey did not change.</p>
               <div style={{ height: `${Math.min(240, 22 + 20 * depth_of(shown))}px` }}>
                 <Flame
-                  tree={tree} upward={false} search={search} chosen={chosen} on_choose={(node) => (chosen.value = node)} label="Change by holder"
+                  tree={tree} upward={false} search={search} chosen={chosen} on_choose={(node) => (chosen.value = node)}
+                  inside={inside_change} on_open={(node) => go({ inside_change: node })} label="Change by holder"
                   colour={(node, dark) => {
                     const change = difference(node) / Math.max(1, shown.bytes[node]);
                     const strength = Math.min(1, Math.abs(change));

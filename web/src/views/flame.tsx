@@ -27,6 +27,8 @@ export interface FlameProps {
   label: string;
   chosen: ReadonlySignal<number>;
   on_choose: (node: number) => void;
+  /** The box that is shown alone, with all above and below it: kept by the view, else until the tree is another one. */
+  inside?: ReadonlySignal<number>;
   on_open?: (node: number) => void;
   /** A node's colour where it is not that of its kind: in a difference. */
   colour?: (node: number, dark: boolean) => number;
@@ -37,7 +39,9 @@ export interface FlameProps {
 
 export function Flame(props: FlameProps) {
   const size = useSignal<[number, number]>([600, 300]);
-  const top = useSignal(0);
+  const own_top = useSignal(0);
+  const top = props.inside ?? own_top;
+  const open = (node: number) => (latest.current.on_open ? latest.current.on_open(node) : (own_top.value = node));
   const over = useSignal<{ node: number; x: number; y: number } | null>(null);
   const tree = props.tree;
   const latest = useRef(props);
@@ -104,7 +108,7 @@ export function Flame(props: FlameProps) {
       const node = at(...place(event));
       if (node < 0) return;
       latest.current.on_choose(node);
-      top.value = node;
+      open(node);
     });
     canvas.addEventListener("keydown", (event) => {
       const shown = tree.value;
@@ -115,8 +119,8 @@ export function Flame(props: FlameProps) {
         ArrowDown: shown.children[node]?.[0], ArrowUp: node > 0 ? shown.parent[node] : 0,
         ArrowRight: siblings[siblings.indexOf(node) + 1], ArrowLeft: siblings[siblings.indexOf(node) - 1],
       };
-      if (event.key === "Enter") top.value = node;
-      else if (event.key === "Escape") top.value = 0;
+      if (event.key === "Enter") open(node);
+      else if (event.key === "Escape") open(0);
       else if (event.key in moves) {
         const next = moves[event.key];
         if (next !== undefined) latest.current.on_choose(next);
@@ -128,7 +132,7 @@ export function Flame(props: FlameProps) {
   // A new tree starts unzoomed.
   const before = useRef<Tree | null>(null);
   useEffect(() => {
-    if (before.current && before.current !== tree.value) top.value = 0;
+    if (before.current && before.current !== tree.value) own_top.value = 0;
     before.current = tree.value;
   }, [tree.value]);
   useEffect(() => {

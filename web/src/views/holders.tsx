@@ -65,10 +65,11 @@ export function Holders() {
   const marked = range.value;
   const needs_range = marked ? undefined : "Select a range in the chart first.";
   const shape = part("shape").value;
-  useEffect(() => {
-    chosen.value = -1;
-  }, [tree.value]);
   const shown = tree.value;
+  // What is shown alone is what is told of, also in a link that someone was given.
+  useEffect(() => {
+    chosen.value = shown && inside.value > 0 && inside.value < shown.bytes.length ? inside.value : -1;
+  }, [shown, inside.value]);
   return (
     <div class="panel">
       <div class="strip">
@@ -95,6 +96,7 @@ export function Holders() {
             {focus_label.value >= 0 ? <Sandwich /> : shape === "table" ? <HoldersTable shown={shown} /> : shape === "treemap" ? <Treemap shown={shown} /> : (
               <Flame
                 tree={tree} upward={shape === "flame"} search={search} chosen={chosen} on_choose={(node) => (chosen.value = node)}
+                inside={inside} on_open={(node) => go({ inside: node })}
                 label="Holders as nested boxes. Arrow keys move, Enter zooms. Table shows the same figures."
               />
             )}
@@ -224,11 +226,12 @@ export function HoldersTable({ shown }: { shown: Tree }) {
   );
 }
 
-/** Out of the tile that the treemap shows, by one level. False: it shows all, or something else is shown. */
+/** Out of the tile that the treemap shows, by one level, or of the box that is shown alone. False: all is shown, or something else. */
 export function go_out(): boolean {
   const node = inside.value;
-  if (tab.value !== "holders" || part("shape").value !== "treemap" || !tree.value || node <= 0) return false;
-  go({ inside: stations(tree.value, node).at(-2) ?? 0 });
+  const shape = part("shape").value;
+  if (tab.value !== "holders" || shape === "table" || !tree.value || node <= 0) return false;
+  go({ inside: shape === "treemap" ? (stations(tree.value, node).at(-2) ?? 0) : 0 });
   return true;
 }
 /** Tiles in tiles: a click goes into one. */

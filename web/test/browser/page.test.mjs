@@ -516,6 +516,30 @@ for (const kind of KINDS)
       await page.context().close();
     });
 
+    test("the box that is shown alone is in the address: a link restores it, undo and Escape take it back", async () => {
+      const page = await open("shape=icicle&moment=77");
+      const place = async () => {
+        const box = await page.locator(".split canvas.top").boundingBox();
+        return [box.x + 30, box.y + 31]; // the second row
+      };
+      const told = () => page.locator(".side h2").innerText();
+      const whole = await told();
+      await page.mouse.click(...(await place()));
+      await page.waitForFunction(() => /inside=\d+/.test(location.hash));
+      const alone = await told();
+      assert.notEqual(alone, whole);
+      await page.reload();
+      await page.waitForFunction((alone) => document.querySelector(".side h2")?.innerText === alone, alone);
+      assert.match(await page.evaluate(() => location.hash), /inside=\d+/);
+      await page.keyboard.press("Escape");
+      await page.waitForFunction(() => !location.hash.includes("inside="));
+      assert.equal(await told(), whole);
+      await page.keyboard.press("u");
+      await page.waitForFunction(() => location.hash.includes("inside="));
+      assert.equal(await told(), alone);
+      await page.context().close();
+    });
+
     test("the address space over time is below the same moments of the chart", async () => {
       for (const viewport of SIZES) {
         const page = await open("tab=space", { viewport });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { load } from "../load.mjs";
 
-const { from_hash, go, undo, view, is_elsewhere, START } = await load("state/view.ts");
+const { from_hash, go, to_hash, undo, view, is_elsewhere, START } = await load("state/view.ts");
 
 test("what is counted in one device's events does not go with the view to another", () => {
   const of_one = { from: 5, to: 90, moment: 7, range_from: 6, range_to: 8, block: 3, at_a: 10, at_b: 20 };
@@ -25,7 +25,7 @@ test("an address with a tab that there is not shows the first one", () => {
 });
 
 test("Back returns from another file, device, tab or tile, not from a movement", () => {
-  for (const patch of [{ file: 1 }, { device: 1 }, { tab: "space" }, { inside: 2 }]) assert.equal(is_elsewhere(START, { ...START, ...patch }), true);
+  for (const patch of [{ file: 1 }, { device: 1 }, { tab: "space" }, { inside: 2 }, { inside_change: 2 }]) assert.equal(is_elsewhere(START, { ...START, ...patch }), true);
   for (const patch of [{ from: 3, to: 9 }, { moment: 4 }, { by: "line" }, { filter: "x" }]) assert.equal(is_elsewhere(START, { ...START, ...patch }), false);
 });
 
@@ -53,5 +53,20 @@ test("a tile is of one tree of holders: another moment, filter or kind of holder
     go({ inside: 7 });
     go(patch);
     assert.equal(view.peek().inside, 0);
+  }
+});
+
+test("the box that is shown alone is in the address, and a step of undo; a comparison's is of one comparison", () => {
+  go({ inside: 0, inside_change: 0 });
+  go({ inside: 9, shape: "icicle" });
+  assert.equal(from_hash(to_hash(view.peek())).inside, 9);
+  undo();
+  assert.equal(view.peek().inside, 0);
+  for (const patch of [{ other: 1 }, { other_device: 2 }, { at_a: 4 }, { at_b: 6 }, { hold: "category" }]) {
+    go({ inside_change: 5 });
+    go({ moment: view.peek().moment + 1, library: !view.peek().library });
+    assert.equal(view.peek().inside_change, 5);
+    go(patch);
+    assert.equal(view.peek().inside_change, 0);
   }
 });
