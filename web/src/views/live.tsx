@@ -4,43 +4,21 @@ import { useEffect } from "preact/hooks";
 import type { DriverMoment, HostMoment, HeldLine, LiveDevice, LiveRecording, Memory, Picture } from "../data/picture.ts";
 import * as format from "../format.ts";
 import { toggle_theme } from "../keys.tsx";
+import { ended, keep_over_reloads, KEPT, looks_of, picture, take, view_command } from "../state/live.ts";
 import { Curves } from "./chart.tsx";
-import { FrameName } from "./parts.tsx";
+import { CopyButton, FrameName } from "./parts.tsx";
 
-const KEPT = 600; // samples that a curve shows
-const picture = signal<Picture | null>(null);
 const state = signal("connecting");
-interface Look {
-  time_ns: number;
-  allocated: number;
-  reserved: number;
-}
-const looks = new Map<string, Look[]>();
-const key_of = (recording: LiveRecording, device: LiveDevice) => `${recording.host} ${recording.pid} ${device.device}`;
-
-function take(next: Picture): void {
-  const seen = new Set<string>();
-  for (const recording of next.recordings)
-    for (const device of recording.devices) {
-      const key = key_of(recording, device);
-      const kept = looks.get(key) ?? [];
-      kept.push({ time_ns: next.time_ns, allocated: device.allocated_bytes, reserved: device.reserved_bytes ?? NaN });
-      if (kept.length > KEPT) kept.shift();
-      looks.set(key, kept);
-      seen.add(key);
-    }
-  for (const key of looks.keys()) if (!seen.has(key)) looks.delete(key);
-  picture.value = next;
-}
 
 function follow(): () => void {
+  const forget_listener = keep_over_reloads();
   const events = new EventSource(`events${location.search}`);
   events.addEventListener("picture", (event) => {
     state.value = "live";
     take(JSON.parse((event as MessageEvent).data));
   });
   events.onerror = () => (state.value = "connection lost, reconnecting");
-  return () => events.close();
+  return () => (forget_listener(), events.close());
 }
 
 function Gauge(props: { name: string; used: number | null | undefined; total: number | null | undefined; why?: string }) {
@@ -97,7 +75,7 @@ function Holders({ holders, whole }: { holders: HeldLine[]; whole: number }) {
 }
 
 function Device({ recording, device }: { recording: LiveRecording; device: LiveDevice }) {
-  const kept = looks.get(key_of(recording, device)) ?? [];
+  const kept = looks_of(recording, device);
   const begin = kept[0]?.time_ns ?? 0;
   const span = Math.max(1, (kept.at(-1)?.time_ns ?? 0) - begin);
   const x = kept.map((look) => (look.time_ns - begin) / span);
@@ -119,7 +97,7 @@ function Device({ recording, device }: { recording: LiveRecording; device: LiveD
       </div>
       <Curves
         label={`Memory of ${device.device}, process ${recording.pid}`} height="150px"
-        end_text={kept.length < 2 ? "first sample" : `${format.time(span)}${kept.length < KEPT ? " since this page was opened" : ""}`}
+        end_text={kept.length < 2 ? "first sample" : `${format.time(span, 1e9)}${kept.length < KEPT ? " since this tab first saw it" : ""}`}
         curves={reserved.every(Number.isNaN) ? curves : [...curves, { name: "reserved", x, y: reserved, dash: [6, 4] }]}
       />
       {device.categories?.length ? <p class="n">{device.categories.map((one) => `${one.category} ${format.bytes(one.bytes)}`).join(", ")}</p> : null}
@@ -130,7 +108,7 @@ function Device({ recording, device }: { recording: LiveRecording; device: LiveD
 }
 
 /** "pid 4941 cpu" and "rank 1 cuda:0" are of a program: its name, where only one can be meant. */
-export function with_program(subject: string, recordings: LiveRecording[]): string {
+export function with_program(subject: string, recordings: Pick<LiveRecording, "pid" | "rank" | "program">[]): string {
   const [, kind, number] = /^(pid|rank) (\d+)\b/.exec(subject) ?? [];
   const of = kind ? recordings.filter((one) => one[kind as "pid" | "rank"] === Number(number)) : [];
   return of.length === 1 ? `${of[0].program}, ${subject}` : subject;
@@ -189,14 +167,41 @@ function Sum({ name, label, of }: { name: string; label: string; of: [number, st
   );
 }
 
+/** The command that opens a recording, live or ended. */
+function Opens({ folder }: { folder: string }) {
+  const command = view_command(folder);
+  return (
+    <p class="opens"><span class="code long">{format.plain(command, 500)}</span> <CopyButton label="Copy" text={() => command} /></p>
+  );
+}
+function Ended() {
+  if (ended.value.length === 0) return null;
+  return (
+    <section id="ended">
+      <h2>Ended</h2>
+      {ended.value.map((one) => (
+        <article key={`${one.host} ${one.pid} ${one.folder}`}>
+          <div class="of n">
+            <h3>{format.plain(one.program, 100)}</h3>
+            <span class="dim">pid {one.pid}{one.rank === null ? "" : `, rank ${one.rank}`}, ended at {new Date(one.time_ns / 1e6).toLocaleTimeString()}</span>
+            {one.peaks.map((peak) => <span key={peak.device}>{format.plain(peak.device, 60)} peak <b>{format.bytes(peak.bytes)}</b></span>)}
+          </div>
+          <Opens folder={one.folder} />
+        </article>
+      ))}
+    </section>
+  );
+}
+
 function Recording({ recording }: { recording: LiveRecording }) {
   const rank = recording.rank === null ? "" : `, rank ${recording.rank}`;
   return (
     <article>
       <div class="of">
         <h3>{format.plain(recording.program, 100)}</h3>
-        <span class="dim">pid {recording.pid}{rank}, {format.plural(recording.events, "event")}, in {format.plain(recording.folder, 200)}</span>
+        <span class="dim">pid {recording.pid}{rank}, {format.plural(recording.events, "event")}</span>
       </div>
+      <Opens folder={recording.folder} />
       {recording.problem !== null ? <p class="warning">{format.plain(recording.problem)}</p> : null}
       {recording.exact ? null : <p class="warning">not exact: {format.plain(recording.unknown?.exact)}</p>}
       {recording.devices.map((device) => <Device key={device.device} recording={recording} device={device} />)}
@@ -229,13 +234,14 @@ export function Live() {
             {recordings.length === 0 && now ? <p class="dim">None. <span class="code">gpumemprof run -- python train.py</span> starts one.</p> : null}
             {recordings.map((one) => <Recording key={`${one.host} ${one.pid} ${one.folder}`} recording={one} />)}
           </section>
+          <Ended />
           <section id="alerts">
             <h2>Alerts</h2>
             {alerts.length === 0 ? <p class="dim">None.</p> : (
               <ul>
                 {alerts.map((one, i) => (
                   <li key={i} class={`item ${one.level === "critical" ? "bad" : "warning"}`}>
-                    <span class="label">{one.level}</span>{new Date(one.time_ns / 1e6).toLocaleTimeString()} {format.plain(with_program(one.subject, recordings))}: {format.plain(one.text)}
+                    <span class="label">{one.level}</span>{new Date(one.time_ns / 1e6).toLocaleTimeString()} {format.plain(with_program(one.subject, [...recordings, ...ended.value]))}: {format.plain(one.text)}
                   </li>
                 ))}
               </ul>

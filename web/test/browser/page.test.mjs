@@ -87,6 +87,7 @@ for (const kind of KINDS)
       await page.waitForSelector("#recordings article:nth-of-type(2)");
       const [first, second] = await page.locator("#recordings article").allInnerTexts();
       assert.match(first, /pid 102, rank 1[^]*61\.0 GiB allocated[^]*grows by 180 MiB a minute/);
+      assert.match(first, /gpumemprof view \/data\/runs\/2026-11-25\/train\.gpumemprof/);
       assert.match(first, /layers\.7\.attention\s+activation\s+40\.0 GiB/);
       assert.match(second, /pid 101, rank 0[^]*60\.0 GiB allocated[^]*live memory does not grow/);
       assert.ok(first.startsWith(HOSTILE[0]) && second.includes("because the driver names no process") === false);
