@@ -174,7 +174,7 @@ function space(run, q) {
   const high = (list) => Uint32Array.from(list, (value) => Math.floor(value / 2 ** 32));
   const low = (list) => Uint32Array.from(list, (value) => value % 2 ** 32);
   const where = live.map((block) => block.address);
-  return encode({ event: e, stacks: {}, pools: {} }, {
+  return encode({ event: e, stacks: {}, pools: {}, sizes: "requested" }, {
     segment_address_hi: high(at), segment_address_lo: low(at), segment_bytes: Float64Array.from(at, () => size), segment_flags: Uint8Array.from([1, 0, 0, 0]),
     segment_pool: Uint32Array.from(at, () => NONE), segment_stream: Uint32Array.from(at, () => 0),
     block_address_hi: high(where), block_address_lo: low(where), block_bytes: Float64Array.from(live, (b) => b.bytes),

@@ -8,8 +8,9 @@ export interface Replayed {
   fragmented_bytes: number;
   cached_bytes: number;
 }
-/** Of ranges without segments nobody knows what lies between the blocks. */
+/** What lies between blocks: of sizes as they were asked for rounding too, of ranges without segments nobody knows what. */
 const FREE: Record<string, string> = { requested: "free or rounding", unknown: "between them" };
+export const between = (sizes: string) => FREE[sizes] ?? "free";
 /** The parts of the reserved bytes, which add up to them. `used`: of the blocks, in sizes as they were asked for or as
  *  the allocator rounded them; "unknown": of ranges. */
 export function reserved_parts(reserved: number, used: number, sizes: string, replayed: Replayed | null): string[] {
@@ -18,7 +19,7 @@ export function reserved_parts(reserved: number, used: number, sizes: string, re
     parts.push(
       [replayed.active_bytes - used, "rounding"], [replayed.fragmented_bytes, "lost to fragmentation"], [replayed.cached_bytes, "cached"],
     );
-  else parts.push([reserved - used, FREE[sizes] ?? "free"]);
+  else parts.push([reserved - used, between(sizes)]);
   return parts.filter(([bytes], i) => i === 0 || bytes > 0).map(([bytes, text]) => `${format.bytes(bytes)} ${text}`);
 }
 

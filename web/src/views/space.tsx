@@ -7,7 +7,7 @@ import { RectList } from "../draw/rects.ts";
 import * as format from "../format.ts";
 import { ask, device, file, filter, is_peak, moment, subject, visible } from "../state/run.ts";
 import { go, part } from "../state/view.ts";
-import { reserved_parts } from "./allocator_words.ts";
+import { between, reserved_parts } from "./allocator_words.ts";
 import type { Replayed } from "./allocator_words.ts";
 import { choose } from "./moves.ts";
 import { Missing } from "./parts.tsx";
@@ -99,6 +99,7 @@ function stretches(blocks: Block[]): Segment[] {
 }
 const HOLE = 20n * 1024n * 1024n; // PyTorch's larger segments are of 20 MiB and more
 const has_segments = computed(() => !at_moment.value.answer?.head.unknown_segments);
+const sizes = computed<string>(() => (has_segments.value ? (at_moment.value.answer?.head.sizes ?? "") : "unknown"));
 // Sizes as they were asked for leave open what the allocator added to them.
 const replayed = ask("allocator", () =>
   device.value && tab.value === "space" && !through_time.value && at_moment.value.answer?.head.sizes === "requested" && has_segments.value
@@ -231,7 +232,8 @@ function Moment() {
 function told(segment: Segment, block?: Block): { title: string; text: string } {
   const pool = pools()[segment.pool] ? `, ${format.plain(pools()[segment.pool], 60)}` : "";
   const of = `${has_segments.value ? "Segment" : "Range"} 0x${segment.address.toString(16)} of ${format.bytes(segment.bytes)}, ${format.share(segment.live, segment.bytes) || "0 %"} used${pool}`;
-  if (!block || block.state === 1) return { title: block ? `Free: ${format.bytes(block.bytes)}` : has_segments.value ? "Free" : "No block", text: of };
+  const free = between(sizes.value);
+  if (!block || block.state === 1) return { title: block ? `Free: ${format.bytes(block.bytes)}` : has_segments.value ? free[0].toUpperCase() + free.slice(1) : "No block", text: of };
   const category = file.value?.categories?.find((one) => one.id === block.category)?.label ?? "";
   const name = at_moment.value.answer?.head.stacks?.[block.stack];
   return {
@@ -346,7 +348,7 @@ export function Space() {
   // In a page in a file the nearest moment may be another one for each.
   const of_moment = replayed.value.answer?.head;
   const known = of_moment && of_moment.event === shown_event && !of_moment.unknown ? (of_moment as unknown as Replayed) : null;
-  const parts = reserved_parts(reserved, live, has_segments.value ? at_moment.value.answer?.head.sizes : "unknown", known);
+  const parts = reserved_parts(reserved, live, sizes.value, known);
   const left_out = rectangles.value?.left_out;
   const summary = (through_time.value ? over_time : at_moment).value.answer?.summary;
   return (
@@ -363,9 +365,9 @@ export function Space() {
             </span>
             <span class="segments" role="group" aria-label="Order of segments">
               <button aria-pressed={order.value === "address"} onClick={() => (order.value = "address")}>By address</button>
-              <button aria-pressed={order.value === "free"} onClick={() => (order.value = "free")}>By free bytes</button>
+              <button aria-pressed={order.value === "free"} onClick={() => (order.value = "free")}>By unused bytes</button>
             </span>
-            <span class="dim"><span class="swatch" style={{ background: css(oklch(is_dark.value ? 0.27 : 0.945, 0.008, 250)), border: "1px solid var(--line-strong)", verticalAlign: "-1px" }} /> {has_segments.value ? "free" : "no block"}; a block is coloured by its {is_by_category.value ? "category, as in the chart" : "stack"}</span>
+            <span class="dim"><span class="swatch" style={{ background: css(oklch(is_dark.value ? 0.27 : 0.945, 0.008, 250)), border: "1px solid var(--line-strong)", verticalAlign: "-1px" }} /> {has_segments.value ? between(sizes.value) : "no block"}; a block is coloured by its {is_by_category.value ? "category, as in the chart" : "stack"}</span>
             {space.value.outside.blocks ? <span class="warning">{format.plural(space.value.outside.blocks, "block")} of {format.bytes(space.value.outside.bytes)} {space.value.outside.blocks === 1 ? "is" : "are"} outside every known segment.</span> : null}
             {has_segments.value ? null : <span class="warning">Segments are unknown: {format.plain(at_moment.value.answer?.head.unknown_segments)}.</span>}
           </>

@@ -489,6 +489,8 @@ for (const kind of KINDS)
       const page = await open("tab=space&moment=77");
       const said = () => page.locator("#view .strip").innerText();
       assert.match(await said(), /a block is coloured by its category, as in the chart/);
+      // The mock's blocks are as they were asked for: what is between them is not all free.
+      assert.match(await said(), /By unused bytes\s+free or rounding; a block/);
       await page.getByLabel("Group by").selectOption("module");
       await page.waitForFunction(() => /a block is coloured by its stack/.test(document.querySelector("#view .strip").innerText));
       await page.context().close();

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { load } from "../load.mjs";
 
-const { reserved_parts, whatif_words } = await load("views/allocator_words.ts");
+const { between, reserved_parts, whatif_words } = await load("views/allocator_words.ts");
 const MIB = 2 ** 20;
 
 test("the parts of what is reserved add up to it: rounding is not free", () => {
@@ -14,6 +14,7 @@ test("the parts of what is reserved add up to it: rounding is not free", () => {
   assert.deepEqual(reserved_parts(90 * MIB, 60 * MIB, "requested", replayed), ["60.0 MiB used", "30.0 MiB free or rounding"]);
   assert.deepEqual(reserved_parts(90 * MIB, 60 * MIB, "unknown", null), ["60.0 MiB used", "30.0 MiB between them"]);
   assert.deepEqual(reserved_parts(60 * MIB, 60 * MIB, "rounded", null), ["60.0 MiB used"]);
+  assert.deepEqual(["requested", "rounded"].map(between), ["free or rounding", "free"]);
 });
 
 test("a what-if says first whether requests fail, and compares with the replay of the recorded settings", () => {
