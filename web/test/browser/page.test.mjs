@@ -402,6 +402,8 @@ for (const kind of KINDS)
         return [select.getBoundingClientRect().width, width];
       });
       assert.ok(is >= wanted - 4, `${is} of ${wanted}`);
+      // Before it scrolls: three rows of 30 pixels.
+      assert.ok((await page.locator(".bar").evaluate((bar) => bar.getBoundingClientRect().bottom)) <= 112);
       await page.evaluate(() => scrollTo(0, 600));
       await page.waitForTimeout(100);
       assert.ok((await page.locator(".bar").evaluate((bar) => bar.getBoundingClientRect().bottom)) <= 42);
