@@ -56,9 +56,9 @@ export function WhatIf() {
           <input type="text" style={{ width: "90px" }} disabled={disabled} value={size.value} placeholder="recorded" onInput={(event) => (size.value = event.currentTarget.value)} />
         </label>
         <button type="submit" disabled={disabled}>Replay</button>
-        <span class="field">
+        <span class="field presets">
           {presets.map(([name, value]) => (
-            <button type="button" key={name} class="plain" disabled={disabled} aria-pressed={settings.value === value} onClick={() => ((typed.value = value), go({ settings: value }))}>{name}</button>
+            <button type="button" key={name} disabled={disabled} aria-pressed={settings.value === value} onClick={() => ((typed.value = value), go({ settings: value }))}>{name}</button>
           ))}
         </span>
       </form>
