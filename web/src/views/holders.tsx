@@ -262,6 +262,10 @@ function Treemap({ shown }: { shown: Tree }) {
           const { file, line, name: of } = format.key_name(name_of(node));
           const [bold, rest] = file ? [`${file}${line}`, ` ${of}`] : [format.frame(name_of(node)).name, ""];
           const ending = `${rest}${is_own ? ", itself" : ""}`;
+          // Where a line has no room for the name, what tells it from its neighbours begins the next one.
+          const dot = bold.lastIndexOf(".");
+          const [head, tail] = file ? [file, line] : dot > 0 ? [bold.slice(0, dot), bold.slice(dot)] : [bold, ""];
+          const is_split = !is_open && tile.h > 56 && tail !== "" && (bold + ending).length * 7 > tile.w - 10;
           const text = `${bold}${ending}: ${format.exact(bytes)}`;
           const label = shown.label[node];
           const own = has_kinds(shown) ? frame_colour(shown.kinds[label] ?? "other", label, is_dark.value) : colour_of(hold.value, name_of(tile.group));
@@ -281,8 +285,8 @@ function Treemap({ shown }: { shown: Tree }) {
                   outline: is_chosen ? "2px solid var(--ink)" : undefined, opacity: matches && !is_open && !is_hit(node) ? 0.35 : 1,
                 }}
               >
-                {has_name ? <span class="cut"><b>{bold}</b>{ending}{is_open ? <span class="n"> {format.bytes(bytes)}</span> : null}</span> : null}
-                {has_name && !is_open && tile.h > 36 ? <span class="cut n">{format.bytes(bytes)}, {format.share(bytes, shown.bytes[0])}</span> : null}
+                {has_name ? <>{is_split ? <span class="cut"><b>{head}</b></span> : null}<span class="cut"><b>{is_split ? tail : bold}</b>{ending}{is_open ? <span class="n"> {format.bytes(bytes)}</span> : null}</span></> : null}
+                {has_name && !is_open && tile.h > 36 ? <span class="cut n">{format.bytes(bytes)}{tile.w > 112 ? `, ${format.share(bytes, shown.bytes[0])}` : ""}</span> : null}
               </button>
             </div>
           );

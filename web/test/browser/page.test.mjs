@@ -508,6 +508,8 @@ for (const kind of KINDS)
       await tiles.nth(before.indexOf(step)).click({ position: { x: 20, y: 8 } });
       await page.waitForFunction(() => /inside=\d+/.test(location.hash));
       assert.ok((await names()).length > 3 && !(await names()).includes(step));
+      // Where a line has no room for the whole name, the next one begins with what tells it from its neighbours.
+      assert.ok((await page.locator(".treemap .cut b").allInnerTexts()).some((text) => /^:\d+$/.test(text)));
       assert.deepEqual(await page.evaluate(walk), []);
       assert.deepEqual(await barriers(page), []);
       await page.keyboard.press("Escape");
