@@ -101,7 +101,7 @@ const OF_ONE_DEVICE: Partial<View> = {
 /** What makes the tree of holders another one: its nodes are numbered anew. */
 const OF_ONE_TREE = ["file", "device", "moment", "range_from", "range_to", "filter", "what", "hold", "library"] as const;
 
-const OF_ONE_CHANGE = ["file", "device", "other", "other_device", "at_a", "at_b", "hold"] as const;
+const OF_ONE_CHANGE = ["file", "device", "other", "other_device", "at_a", "at_b", "hold", "library"] as const;
 
 /** Whether another file, device, tab, box or tile is looked at: the browser's Back returns from there. */
 export function is_elsewhere(before: View, after: View): boolean {

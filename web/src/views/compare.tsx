@@ -8,16 +8,17 @@ import { go, part, view } from "../state/view.ts";
 import { time_of } from "./axis.ts";
 import { Curves } from "./chart.tsx";
 import { Flame } from "./flame.tsx";
-import { Choice, FrameName, Missing } from "./parts.tsx";
+import { Choice, FrameName, Missing, YourCodeOnly } from "./parts.tsx";
 import { SectionView } from "./report.tsx";
 import { like, named_device, set_sides, sides } from "./sides.ts";
 import type { Side } from "./sides.ts";
-import { tree_of } from "./tree.ts";
+import { both_of, tree_of } from "./tree.ts";
 import type { Tree } from "./tree.ts";
 
 const tab = part("tab");
 const search = part("search");
 const inside_change = part("inside_change");
+const library = part("library");
 const device_of = (side: Side) => files.value[side.file]?.devices[side.device];
 const is_one = computed(() => sides.value.a.file === sides.value.b.file && sides.value.a.device === sides.value.b.device);
 const is_open = computed(() => tab.value === "compare" && !!device_of(sides.value.a) && !!device_of(sides.value.b));
@@ -47,17 +48,14 @@ const curve_of = (of: "a" | "b") =>
   }, { slot: `curve of ${of}` });
 const curve = { a: curve_of("a"), b: curve_of("b") };
 
-const tree = computed<Tree | null>(() => {
-  const answer = asked.value.answer;
-  if (!answer?.has("bytes_b")) return null;
-  // Width by the larger of both, so that vanished holders keep a box.
-  const [a, b] = [answer.f64("bytes_a"), answer.f64("bytes_b")];
-  const out = tree_of(answer);
-  out.bytes = Array.from(a, (value, i) => Math.max(value, b[i]));
-  for (let i = out.bytes.length - 1; i >= 0; --i) out.bytes[i] = Math.max(out.bytes[i], out.children[i].reduce((sum, child) => sum + out.bytes[child], 0));
-  for (const list of out.children) list.sort((x, y) => out.bytes[y] - out.bytes[x]);
-  return out;
+const whole = computed<Tree | null>(() => (asked.value.answer?.has("bytes_b") ? tree_of(asked.value.answer) : null));
+/** By stack, of the user's own lines where there are any: every frame above them changed as much. */
+const has_user = computed(() => part("hold").value === "stack" && !!whole.value?.kinds.includes("user"));
+const both = computed(() => {
+  const [like, answer] = [whole.value, asked.value.answer];
+  return like && answer ? both_of(like, answer.f64("bytes_a"), answer.f64("bytes_b"), has_user.value && !library.value) : null;
 });
+const tree = computed<Tree | null>(() => both.value?.tree ?? null);
 /** Rows of boxes below the root. */
 const depth_of = (shown: Tree): number => {
   const depth: number[] = [];
@@ -66,8 +64,8 @@ const depth_of = (shown: Tree): number => {
 };
 const chosen = signal(-1);
 const difference = (node: number) => {
-  const answer = asked.value.answer;
-  return answer ? answer.f64("bytes_b")[node] - answer.f64("bytes_a")[node] : 0;
+  const of = both.value;
+  return of ? of.b[node] - of.a[node] : 0;
 };
 
 /** Which memory of which file is compared, at its peak, its end, the chart's moment, or the end of a step. */
@@ -159,10 +157,8 @@ export function Compare() {
   const answer = asked.value.answer;
   const shown = tree.value;
   const rows = shown ? shown.bytes.map((_, node) => ({ node, change: difference(node) })).filter((row) => row.node > 0 && row.change !== 0) : [];
-  // By stack, only the user's own lines where there are any: every frame above them changed as much.
-  const has_user = part("hold").value === "stack" && !!shown?.kinds.includes("user");
   rows.sort((a, b) => Math.abs(b.change) - Math.abs(a.change));
-  const top_lines = rows.filter((row) => !has_user || shown?.kinds[shown.label[row.node]] === "user").slice(0, 40);
+  const top_lines = rows.filter((row) => !has_user.value || shown?.kinds[shown.label[row.node]] === "user").slice(0, 40);
   const sections: Section[] = answer?.head.document?.sections ?? [];
   return (
     <div class="panel">
@@ -171,6 +167,7 @@ export function Compare() {
         <SideChoice of="b" />
         <button onClick={() => set_sides({ a: sides.value.b, b: sides.value.a })}>Swap</button>
         <Choice name="hold" label="Compared by" options={[["stack", "Stack"], ["module", "Module"], ["category", "Category"]]} />
+        {has_user.value ? <YourCodeOnly /> : null}
         {answer ? <span class="n"><b>{format.signed((answer.head.total_b ?? 0) - (answer.head.total_a ?? 0))}</b> <span class="dim">from {format.bytes(answer.head.total_a)} to {format.bytes(answer.head.total_b)}</span></span> : null}
       </div>
       <div class="scroll" tabIndex={0} role="region" aria-label="Comparison">
@@ -190,7 +187,7 @@ export function Compare() {
                     return strength < 0.005 ? oklch(dark ? 0.38 : 0.9, 0.005, 250) : oklch((dark ? 0.45 : 0.88) - (dark ? -0.1 : 0.15) * strength, 0.03 + 0.12 * strength, change > 0 ? 25 : 250);
                   }}
                   root={`All: ${format.signed(difference(0))}`}
-                  describe={(node) => `${format.signed(difference(node))}: ${format.bytes(answer?.f64("bytes_a")[node])} in A, ${format.bytes(answer?.f64("bytes_b")[node])} in B`}
+                  describe={(node) => `${format.signed(difference(node))}: ${format.bytes(both.value?.a[node])} in A, ${format.bytes(both.value?.b[node])} in B`}
                 />
               </div>
               <div class="tablebox">
@@ -201,8 +198,8 @@ export function Compare() {
                       <tr key={node}>
                         <td class="wide code"><FrameName text={shown.labels[shown.label[node]] ?? ""} /></td>
                         <td class="right" data-title="change" title={format.exact(change)}>{format.signed(change)}</td>
-                        <td class="right" data-title="A">{format.bytes(answer?.f64("bytes_a")[node])}</td>
-                        <td class="right" data-title="B">{format.bytes(answer?.f64("bytes_b")[node])}</td>
+                        <td class="right" data-title="A">{format.bytes(both.value?.a[node])}</td>
+                        <td class="right" data-title="B">{format.bytes(both.value?.b[node])}</td>
                       </tr>
                     ))}
                   </tbody>

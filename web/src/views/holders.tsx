@@ -6,8 +6,8 @@ import * as format from "../format.ts";
 import { ask, device, filter, is_one_moment, is_peak, moment, range, subject } from "../state/run.ts";
 import { go, part } from "../state/view.ts";
 import { Flame, frame_colour, stack_text } from "./flame.tsx";
-import { Choice, CopyButton, FrameName, KINDS, Missing } from "./parts.tsx";
-import { by_label, callees, callers, matcher, nested_treemap, path_to, stations, tree_of, without } from "./tree.ts";
+import { Choice, CopyButton, FrameName, KINDS, Missing, YourCodeOnly } from "./parts.tsx";
+import { by_label, callees, callers, matcher, nested_treemap, of_your_code, path_to, stations, tree_of } from "./tree.ts";
 import type { Line, Tree } from "./tree.ts";
 
 const tab = part("tab");
@@ -35,8 +35,7 @@ export const tree = computed<Tree | null>(() => {
   const all = whole.value;
   if (!all || library.value || hold.value !== "stack" || all.kinds.length === 0) return all;
   if (!all.kinds.includes("user")) return all;
-  // With the modules, operations, modes and phases in which it ran.
-  return without(all, (label) => all.kinds[label] === "user" || all.kinds[label] === "label", "no line of your code");
+  return of_your_code(all);
 });
 const chosen = signal(-1);
 const focus_label = computed(() => (focus.value && tree.value ? tree.value.labels.indexOf(focus.value) : -1));
@@ -78,10 +77,7 @@ export function Holders() {
         <Choice name="hold" label="Holders by" options={[["stack", "Stack"], ["module", "Module"], ["category", "Category"]]} />
         <Choice name="shape" label="Shown as" options={[["flame", "Flame"], ["icicle", "Icicle"], ["table", "Table"], ["treemap", "Treemap"]]} />
         {hold.value === "stack" && whole.value?.kinds.includes("user") ? (
-          <label class="field">
-            <input type="checkbox" checked={!library.value} onChange={(event) => go({ library: !event.currentTarget.checked })} />
-            <span>Your code only</span>
-          </label>
+          <YourCodeOnly />
         ) : null}
         {asked.value.answer?.head.left_out?.nodes ? (
           <span class="dim">{format.plural(asked.value.answer.head.left_out.nodes, "node")} of {format.bytes(asked.value.answer.head.left_out.bytes)} left out</span>

@@ -19,6 +19,17 @@ export function Choice(props: { name: keyof View; label: string; options: [strin
   );
 }
 
+const library = part("library");
+/** Whether frames of libraries are left out of the holders by stack. */
+export function YourCodeOnly() {
+  return (
+    <label class="field">
+      <input type="checkbox" checked={!library.value} onChange={(event) => go({ library: !event.currentTarget.checked })} />
+      <span>Your code only</span>
+    </label>
+  );
+}
+
 /** In place of an answer: why it is missing, or that it is loading. */
 export function Missing({ asked, what }: { asked: Asked; what: string }) {
   const unknown = asked.answer?.unknown;

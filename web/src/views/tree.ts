@@ -70,8 +70,9 @@ class Merged {
   }
 }
 
-/** Drops the frames whose label is not kept: their bytes go to the frame above them, or to `nobody`. */
-export function without(tree: Tree, keeps: (label: number) => boolean, nobody: string): Tree {
+/** Drops the frames whose label is not kept: their bytes go to the frame above them, or to `nobody`. Tells `see` in which
+ *  node each kept one is, and in which one the own bytes of those are that have none above them. */
+export function without(tree: Tree, keeps: (label: number) => boolean, nobody: string, see: (node: number, is_in: number, is_own: boolean) => void = () => {}): Tree {
   const out = new Merged({ ...tree, labels: [...tree.labels, nobody], kinds: [...tree.kinds, "none"] });
   const place = new Int32Array(tree.bytes.length);
   const unnamed = tree.labels.length;
@@ -79,18 +80,51 @@ export function without(tree: Tree, keeps: (label: number) => boolean, nobody: s
   const own_blocks = [...tree.blocks];
   for (let i = 1; i < tree.bytes.length; ++i) own_blocks[tree.parent[i]] -= tree.blocks[i];
   out.add(0, tree.bytes[0] ?? 0, 0, tree.blocks[0] ?? 0);
+  see(0, 0, false);
   for (let i = 0; i < tree.bytes.length; ++i) {
     const up = i === 0 ? 0 : place[tree.parent[i]];
     if (i > 0 && keeps(tree.label[i])) {
       place[i] = out.child(up, tree.label[i]);
       out.add(place[i], tree.bytes[i], tree.self_bytes[i], tree.blocks[i]);
+      see(i, place[i], false);
       continue;
     }
     place[i] = up;
     if (up > 0) out.add(up, 0, tree.self_bytes[i], 0);
-    else if (tree.self_bytes[i] > 0) out.add(out.child(0, unnamed), tree.self_bytes[i], tree.self_bytes[i], own_blocks[i]);
+    else if (tree.self_bytes[i] > 0) {
+      const unnamed_node = out.child(0, unnamed);
+      out.add(unnamed_node, tree.self_bytes[i], tree.self_bytes[i], own_blocks[i]);
+      see(i, unnamed_node, true);
+    }
   }
   return out.done();
+}
+
+/** With the modules, operations, modes and phases in which it ran. */
+export function of_your_code(tree: Tree, see?: (node: number, is_in: number, is_own: boolean) => void): Tree {
+  return without(tree, (label) => tree.kinds[label] === "user" || tree.kinds[label] === "label", "no line of your code", see);
+}
+/** Two trees of the same nodes, of `a` and `b` bytes, as one: as wide as the larger of both, so that a holder that vanished keeps a box. */
+export interface Both {
+  tree: Tree;
+  a: ArrayLike<number>;
+  b: ArrayLike<number>;
+}
+export function both_of(like: Tree, a: ArrayLike<number>, b: ArrayLike<number>, is_yours: boolean): Both {
+  if (is_yours) {
+    const own = (bytes: ArrayLike<number>) => Array.from(bytes, (value, i) => value - like.children[i].reduce((sum, child) => sum + bytes[child], 0));
+    const [own_a, own_b] = [own(a), own(b)];
+    const [in_a, in_b]: [number[], number[]] = [[], []];
+    const tree = of_your_code({ ...like, self_bytes: own_a.map((value, i) => Math.max(value, own_b[i])) }, (node, is_in, is_own) => {
+      in_a[is_in] = (in_a[is_in] ?? 0) + (is_own ? own_a : a)[node];
+      in_b[is_in] = (in_b[is_in] ?? 0) + (is_own ? own_b : b)[node];
+    });
+    return both_of(tree, in_a, in_b, false);
+  }
+  const bytes = Array.from(a, (value, i) => Math.max(value, b[i]));
+  for (let i = bytes.length - 1; i >= 0; --i) bytes[i] = Math.max(bytes[i], like.children[i].reduce((sum, child) => sum + bytes[child], 0));
+  const children = like.children.map((list) => [...list].sort((x, y) => bytes[y] - bytes[x]));
+  return { tree: { ...like, bytes, children }, a, b };
 }
 
 /** Whether an ancestor has the same label and so already counts these bytes. */

@@ -3,7 +3,7 @@ import test from "node:test";
 import { load } from "../load.mjs";
 import { encode } from "../mock.mjs";
 
-const { decode, own_lines, tree_of, without, callees, callers, by_label, layout, treemap, nested_treemap, settled, stations, matcher } = await load("data/columns.ts", "views/tree.ts");
+const { both_of, decode, own_lines, tree_of, without, callees, callers, by_label, layout, treemap, nested_treemap, settled, stations, matcher } = await load("data/columns.ts", "views/tree.ts");
 
 // all 10 ─ a 7 ─ b 4 (own 3) ─ a 1
 //        │     └ c 3
@@ -28,6 +28,16 @@ test("hidden frames leave what they hold to the frame above", () => {
 test("what no kept frame holds has a name of its own, and nothing is lost", () => {
   const shown = without(tree, (label) => label === 2, "nobody");
   assert.deepEqual(shown.children[0].map((node) => [named(shown, node), shown.bytes[node], shown.blocks[node]]), [["nobody", 6, 3], ["b", 4, 2]]);
+});
+
+test("of a comparison's frames those of one's own code are left, with all that changed", () => {
+  const [a, b] = [[10, 7, 4, 1, 3, 3], [8, 3, 0, 0, 3, 5]];
+  const rows = (of) => of.tree.bytes.map((bytes, node) => [named(of.tree, node), bytes, of.a[node], of.b[node]]);
+  const yours = both_of(tree, a, b, true);
+  assert.deepEqual(rows(yours), [["all", 12, 10, 8], ["a", 7, 7, 3], ["a", 1, 1, 0], ["c", 3, 3, 3], ["c", 5, 3, 5]]);
+  const only_b = both_of({ ...tree, kinds: ["other", "library", "user", "library"] }, a, b, true);
+  assert.deepEqual(rows(only_b), [["all", 12, 10, 8], ["b", 4, 4, 0], ["no line of your code", 8, 6, 8]]);
+  assert.deepEqual(rows(both_of(tree, a, b, false)).map(([, ...sums]) => sums), [[12, 10, 8], [7, 7, 3], [4, 4, 0], [1, 1, 0], [3, 3, 3], [5, 3, 5]]);
 });
 
 test("a line of one's own code has what it and the libraries that it calls hold", () => {

@@ -62,9 +62,9 @@ test("the box that is shown alone is in the address, and a step of undo; a compa
   assert.equal(from_hash(to_hash(view.peek())).inside, 9);
   undo();
   assert.equal(view.peek().inside, 0);
-  for (const patch of [{ other: 1 }, { other_device: 2 }, { at_a: 4 }, { at_b: 6 }, { hold: "category" }]) {
+  for (const patch of [{ other: 1 }, { other_device: 2 }, { at_a: 4 }, { at_b: 6 }, { hold: "category" }, { library: true }]) {
     go({ inside_change: 5 });
-    go({ moment: view.peek().moment + 1, library: !view.peek().library });
+    go({ moment: view.peek().moment + 1 });
     assert.equal(view.peek().inside_change, 5);
     go(patch);
     assert.equal(view.peek().inside_change, 0);
