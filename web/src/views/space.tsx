@@ -242,6 +242,22 @@ function told(segment: Segment, block?: Block): { title: string; text: string } 
   };
 }
 
+/** Unused addresses above `at` bytes of used ones. */
+interface Gap {
+  at: number;
+  bytes: number;
+}
+const GAP_PX = 12;
+/** Where gaps are drawn, in pixels: of those that would lie closer together than lines can be told apart the largest. */
+export function told_gaps(gaps: Gap[], px_per_byte: number): number[] {
+  const out: number[] = [];
+  for (const gap of [...gaps].sort((a, b) => b.bytes - a.bytes)) {
+    const y = gap.at * px_per_byte;
+    if (out.every((other) => Math.abs(other - y) >= GAP_PX)) out.push(y);
+  }
+  return out;
+}
+
 const rectangles = computed(() => {
   const answer = over_time.value.answer;
   if (!answer || answer.unknown) return null;
@@ -249,7 +265,7 @@ const rectangles = computed(() => {
   // Addresses are far apart: unused gaps are left out, each range in use keeps its length.
   const places = Array.from(bytes, (_, i) => ({ i, at: join(hi[i], lo[i]) })).sort((a, b) => (a.at < b.at ? -1 : 1));
   const y0 = new Float64Array(bytes.length);
-  const gaps: number[] = [];
+  const gaps: Gap[] = [];
   let begin = 0n;
   let until = 0n;
   let base = 0;
@@ -257,7 +273,7 @@ const rectangles = computed(() => {
     const stop = at + BigInt(Math.round(bytes[i]));
     if (until === 0n || at > until + 2097152n) {
       base += Number(until - begin);
-      if (until !== 0n) gaps.push(base);
+      if (until !== 0n) gaps.push({ at: base, bytes: Number(at - until) });
       begin = at;
       until = stop;
     }
@@ -291,8 +307,8 @@ function draw_through_time(surface: Surface): void {
   if (!shown) return;
   c.strokeStyle = tone.strong;
   c.setLineDash([2, 4]);
-  for (const gap of shown.gaps) {
-    const y = Math.round(height * (1 - gap / shown.height)) + 0.5;
+  for (const at of told_gaps(shown.gaps, height / shown.height)) {
+    const y = Math.round(height - at) + 0.5;
     c.beginPath();
     c.moveTo(data.LEFT, y);
     c.lineTo(width, y);
@@ -333,7 +349,7 @@ function ThroughTime() {
       />
       <aside class="side dim" aria-label="Explanation">
         <p>
-          From left to right the chart's moments, from bottom to top addresses in use; a dotted line is a gap between them.
+          From left to right the chart's moments, from bottom to top addresses in use; a dotted line is a gap between them, of close ones the largest.
           Each box is a block, coloured by its stack. Click one to see it.
         </p>
       </aside>
