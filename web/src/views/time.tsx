@@ -1,5 +1,6 @@
 // Memory over time: readout, minimap, chart and legend.
 import { computed, useSignal } from "@preact/signals";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { css, SurfaceBox } from "../draw/index.ts";
 import * as format from "../format.ts";
 import { device, file, has_times, is_one_moment, is_peak, moment } from "../state/run.ts";
@@ -91,8 +92,12 @@ function Legend() {
   const toggle = (name: string) =>
     go({ lines: (on.includes(name) ? on.filter((other) => other !== name) : [...on, name]).filter(Boolean).join(",") });
   const unknown = data.levels_asked.value.answer?.head.unknown?.[kind];
+  // In the order of the chart the largest bands are the last: of many these are seen first.
+  const list = useRef<HTMLDivElement>(null);
+  const { by, file: of, device: on_device, filter } = data.levels_asked.value.query;
+  useLayoutEffect(() => void (list.current && (list.current.scrollTop = list.current.scrollHeight)), [by, of, on_device, filter, legend_rows.value.length > 0]);
   return (
-    <div class="legend" role="region" aria-label="Legend" tabIndex={0}>
+    <div class="legend" role="region" aria-label="Legend" tabIndex={0} ref={list}>
       <table>
         <caption>{data.is_blocks.value ? "By block" : `By ${BY[kind] ?? kind}`}</caption>
         <tbody>

@@ -487,6 +487,16 @@ for (const kind of KINDS)
       await page.context().close();
     });
 
+    test("of a legend that is longer than its room the largest bands are seen first", async () => {
+      const page = await open("", { viewport: { width: 1440, height: 420 } });
+      const seen = await page.locator(".legend").evaluate((list) => {
+        const [box, foot, last] = [list, list.querySelector("tfoot"), list.querySelector("tbody tr:last-child")].map((one) => one.getBoundingClientRect());
+        return [list.scrollHeight > list.clientHeight, last.top >= box.top && last.bottom <= foot.top + 1];
+      });
+      assert.deepEqual(seen, [true, true]);
+      await page.context().close();
+    });
+
     test("the address space says what its colours are", async () => {
       const page = await open("tab=space&moment=77");
       const said = () => page.locator("#view .strip").innerText();
