@@ -20,8 +20,6 @@ int add_advice(const AnalyzeArguments& arguments, const std::string& path, const
   if (arguments.optimize) std::fprintf(people, "\n%s", advice_text(advice).c_str());
   if (arguments.report_path.empty()) return kExitOk;
   std::fflush(stdout);
-  auto output = Output::open(arguments.report_path, arguments.paths);
-  if (!output) return report_error("", output.error());
   const AdviceReport* wanted = arguments.optimize ? &advice : nullptr;
   const std::string_view name = arguments.report_path;
   std::string report = text;
@@ -29,8 +27,8 @@ int add_advice(const AnalyzeArguments& arguments, const std::string& path, const
     report = advice_markdown(path, text, wanted);
   else if (wanted)
     report += '\n' + advice_text(advice);
-  if (auto done = output->write(report); !done) return report_output_error(*output, done.error());
-  if (auto done = output->close(); !done) return report_output_error(*output, done.error());
+  const int written = write_output(report, arguments.report_path, arguments.paths);
+  if (written != kExitOk) return written;
   std::fprintf(people, "Wrote %s\n", printable(arguments.report_path).c_str());
   return kExitOk;
 }

@@ -71,11 +71,7 @@ int advise_recording(const std::vector<std::string>& paths, const AdviseArgument
   text += format == "json" ? advice_json(*report, tables, cost ? &*cost : nullptr)
                            : advice_text(*report, next_of(analysis, tables));
   if (cost && format != "json") text += cost_text(*cost);
-  auto output = Output::open(arguments.output, paths);
-  if (!output) return report_error("", output.error());
-  if (auto done = output->write(text); !done) return report_output_error(*output, done.error());
-  if (auto done = output->close(); !done) return report_output_error(*output, done.error());
-  return kExitOk;
+  return write_output(text, arguments.output, paths);
 }
 
 /// False as well where `run` itself failed, as for a program that cannot be found.

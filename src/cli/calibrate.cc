@@ -67,10 +67,8 @@ int calibrate(const CalibrateArguments& arguments) {
   if (!found) return report_error("calibrate", found.error());
   std::fputs(calibration_text(*found).c_str(), stdout);
   if (arguments.output.empty()) return kExitOk;
-  auto output = Output::open(arguments.output, {});
-  if (!output) return report_error("", output.error());
-  if (auto done = output->write(*text); !done) return report_output_error(*output, done.error());
-  if (auto done = output->close(); !done) return report_output_error(*output, done.error());
+  const int written = write_output(*text, arguments.output, {});
+  if (written != kExitOk) return written;
   std::printf("Wrote %s: estimate --calibration %s uses it\n", printable(arguments.output).c_str(),
               printable(arguments.output).c_str());
   return kExitOk;

@@ -159,13 +159,8 @@ int estimate_from_configuration(const EstimateArguments& arguments) {
   std::vector<std::string> inputs = {arguments.config};
   if (!arguments.prices.empty()) inputs.push_back(arguments.prices);
   if (!arguments.calibration.empty()) inputs.push_back(arguments.calibration);
-  auto output = Output::open(arguments.output, inputs);
-  if (!output) return report_error("", output.error());
-  const std::string report =
-      arguments.format == "json" ? estimate_json(*answer) : estimate_text(*answer);
-  if (auto done = output->write(report); !done) return report_output_error(*output, done.error());
-  if (auto done = output->close(); !done) return report_output_error(*output, done.error());
-  return kExitOk;
+  return write_output(arguments.format == "json" ? estimate_json(*answer) : estimate_text(*answer),
+                      arguments.output, inputs);
 }
 
 }  // namespace gpumemprof

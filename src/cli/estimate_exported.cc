@@ -214,13 +214,8 @@ int estimate_exported(const EstimateArguments& arguments, const std::string& mod
     const bool is_usage = answer.error().code == ErrorCode::kUsage;
     return report_error(is_usage ? "estimate" : model, answer.error());
   }
-  const std::string text =
-      arguments.format == "json" ? exported_json(*answer) : exported_text(*answer);
-  auto output = Output::open(arguments.output, {model});
-  if (!output) return report_error("", output.error());
-  if (auto done = output->write(text); !done) return report_output_error(*output, done.error());
-  if (auto done = output->close(); !done) return report_output_error(*output, done.error());
-  return kExitOk;
+  return write_output(arguments.format == "json" ? exported_json(*answer) : exported_text(*answer),
+                      arguments.output, {model});
 }
 
 }  // namespace gpumemprof

@@ -304,11 +304,7 @@ int estimate_by_tracing(const EstimateArguments& arguments) {
   std::vector<std::string> inputs = arguments.traces;
   if (!arguments.prices.empty()) inputs.push_back(arguments.prices);
   if (!arguments.calibration.empty()) inputs.push_back(arguments.calibration);
-  auto output = Output::open(arguments.output, inputs);
-  if (!output) return report_error("", output.error());
-  if (auto done = output->write(text); !done) return report_output_error(*output, done.error());
-  if (auto done = output->close(); !done) return report_output_error(*output, done.error());
-  return kExitOk;
+  return write_output(text, arguments.output, inputs);
 }
 
 }  // namespace gpumemprof

@@ -82,15 +82,11 @@ int explain(const ExplainArguments& arguments) {
                                    "container printed, from \"out of memory\" on",
                                std::nullopt});
   }
-  auto output = Output::open(arguments.output, {arguments.path});
-  if (!output) return report_error("", output.error());
   const std::string format = report_format(arguments.format, arguments.output);
   const std::string text =
       format == "json" ? oom_json(*log, name)
                        : oom_text(*log, name, report_color(arguments.color, arguments.output));
-  if (auto done = output->write(text); !done) return report_output_error(*output, done.error());
-  if (auto done = output->close(); !done) return report_output_error(*output, done.error());
-  return kExitOk;
+  return write_output(text, arguments.output, {arguments.path});
 }
 
 }  // namespace

@@ -212,8 +212,6 @@ int print_once(const TopArguments& arguments) {
     usleep(static_cast<useconds_t>(arguments.interval_s * 1e6));
     state.picture = camera.take();
   }
-  auto output = Output::open("-", {});
-  if (!output) return report_error("", output.error());
   std::string text;
   if (arguments.format == "json") {
     text = picture_json(state.picture, Commands::kWhole, 1) + '\n';
@@ -224,9 +222,7 @@ int print_once(const TopArguments& arguments) {
     if (std::ranges::any_of(state.picture.recordings, has_sum))
       text += '\n' + lines_of(state, table_top(state));
   }
-  if (auto done = output->write(text); !done) return report_output_error(*output, done.error());
-  if (auto done = output->close(); !done) return report_output_error(*output, done.error());
-  return kExitOk;
+  return write_output(text, "-", {});
 }
 
 int top(const TopArguments& arguments) {

@@ -55,11 +55,7 @@ int what_if_command(const WhatIfArguments& arguments) {
                                 .other_devices = snapshot->traces.size() > 1};
     text = arguments.format == "json" ? whatif_json(*study, subject) : whatif_text(*study, subject);
   }
-  auto output = Output::open(arguments.output, {arguments.path});
-  if (!output) return report_error("", output.error());
-  if (auto done = output->write(text); !done) return report_output_error(*output, done.error());
-  if (auto done = output->close(); !done) return report_output_error(*output, done.error());
-  return kExitOk;
+  return write_output(text, arguments.output, {arguments.path});
 }
 
 }  // namespace
