@@ -17,7 +17,7 @@ Json frames_json(const Tables& tables, uint32_t stack) {
   Json frames = Json::array();
   for (uint32_t node = stack; node != 0 && node < tables.stacks.stack_count();
        node = tables.stacks.node(node).parent) {
-    const Frame& frame = tables.stacks.frame(tables.stacks.node(node).frame);
+    const Frame& frame = tables.stacks.frame_of(node);
     const std::string_view file = tables.strings.get(frame.file);
     frames.push_back({{"function", tables.strings.get(frame.function)},
                       {"file", file},

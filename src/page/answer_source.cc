@@ -22,7 +22,7 @@ std::map<uint32_t, uint64_t> bytes_of_lines(const BlockTable& table, const Table
     lines.clear();
     for (uint32_t node = stack < tables.stacks.stack_count() ? stack : 0; node != 0;
          node = tables.stacks.node(node).parent) {
-      const Frame& frame = tables.stacks.frame(tables.stacks.node(node).frame);
+      const Frame& frame = tables.stacks.frame_of(node);
       if (frame.file == file && frame.line != 0) lines.push_back(frame.line);
     }
     std::ranges::sort(lines);

@@ -65,7 +65,7 @@ uint32_t AllocatorHistory::own_stack(uint32_t stack) {
   }
   uint32_t own = own_stacks_[node];
   for (; !path.empty(); path.pop_back()) {
-    const Frame& frame = from.stacks.frame(from.stacks.node(path.back()).frame);
+    const Frame& frame = from.stacks.frame_of(path.back());
     own = own_.stacks.push(
         own, own_.stacks.intern_frame({own_.strings.intern(from.strings.get(frame.file)),
                                        own_.strings.intern(from.strings.get(frame.function)),

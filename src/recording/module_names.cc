@@ -52,7 +52,7 @@ uint32_t ModuleNames::name_at(const Names& names, std::optional<uint64_t> time_n
 /// The labels are at the inner end of a stack and have no line.
 ModuleNames::Label ModuleNames::label_of(uint32_t stack, const Tables& tables) {
   for (uint32_t node = stack; node != 0; node = tables.stacks.node(node).parent) {
-    const Frame frame = tables.stacks.frame(tables.stacks.node(node).frame);
+    const Frame frame = tables.stacks.frame_of(node);
     if (frame.line != 0) return {};
     if (tables.strings.get(frame.file) != kModuleFile) continue;
     const ModuleLabel label = parse_module_label(tables.strings.get(frame.function));

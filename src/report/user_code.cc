@@ -5,10 +5,6 @@
 namespace gpumemprof {
 namespace {
 
-const Frame& frame_of(const Tables& tables, uint32_t node) {
-  return tables.stacks.frame(tables.stacks.node(node).frame);
-}
-
 std::string describe(const Frame& frame, std::string_view function, std::string file) {
   if (frame.line != 0) file += ':' + std::to_string(frame.line);
   if (!file.empty() && !function.empty()) file += ' ';
@@ -31,7 +27,7 @@ std::string_view without_parameters(std::string_view function) {
 
 std::string headline_text(const Tables& tables, uint32_t node, std::string_view folder) {
   if (node == 0) return std::string(kNoStack);
-  const Frame& frame = frame_of(tables, node);
+  const Frame& frame = tables.stacks.frame_of(node);
   const std::string_view file = tables.strings.get(frame.file);
   const std::string_view function = tables.strings.get(frame.function);
   const bool is_native = file.empty() || is_native_source(file);
@@ -41,7 +37,7 @@ std::string headline_text(const Tables& tables, uint32_t node, std::string_view 
 }
 
 std::string frame_text(const Tables& tables, uint32_t node) {
-  const Frame& frame = frame_of(tables, node);
+  const Frame& frame = tables.stacks.frame_of(node);
   return describe(frame, tables.strings.get(frame.function),
                   std::string(tables.strings.get(frame.file)));
 }

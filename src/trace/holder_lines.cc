@@ -11,10 +11,6 @@
 namespace gpumemprof {
 namespace {
 
-const Frame& frame_at(const Tables& tables, uint32_t node) {
-  return tables.stacks.frame(tables.stacks.node(node).frame);
-}
-
 /// Frames of PyTorch that take the stack or belong to the allocator: the innermost ones of every
 /// stack with C++ frames.
 bool takes_the_stack(std::string_view function) {
@@ -29,25 +25,22 @@ bool takes_the_stack(std::string_view function) {
 uint32_t innermost_node(const Tables& tables, uint32_t stack) {
   if (tables.stacks.node(stack).depth == 0) return 0;
   if (const uint32_t python = python_node(tables, stack); python != 0) return python;
-  for (uint32_t node = stack; node != 0; node = tables.stacks.node(node).parent) {
-    const Frame& frame = frame_at(tables, node);
+  const uint32_t code = tables.stacks.find_node(stack, [&](const Frame& frame) {
     // A gradient mode or phase is not a place.
     const std::string_view file = tables.strings.get(frame.file);
-    if (file == kModeFile || file == kPhaseFile) continue;
-    if (!takes_the_stack(tables.strings.get(frame.function))) return node;
-  }
-  return stack;
+    return file != kModeFile && file != kPhaseFile &&
+           !takes_the_stack(tables.strings.get(frame.function));
+  });
+  return code != 0 ? code : stack;
 }
 
 /// Without a user frame: the innermost frame of a Python library, otherwise the operator of a
 /// C++-only stack (a backward pass), otherwise the innermost frame.
 uint32_t library_node(const Tables& tables, uint32_t stack) {
   if (const uint32_t python = python_node(tables, stack); python != 0) return python;
-  uint32_t op = 0;
-  for (uint32_t node = stack; node != 0; node = tables.stacks.node(node).parent) {
-    const std::string_view function = tables.strings.get(frame_at(tables, node).function);
-    if (op == 0 && function.starts_with("at::_ops::")) op = node;
-  }
+  const uint32_t op = tables.stacks.find_node(stack, [&](const Frame& frame) {
+    return tables.strings.get(frame.function).starts_with("at::_ops::");
+  });
   return op != 0 ? op : innermost_node(tables, stack);
 }
 
@@ -80,7 +73,7 @@ uint32_t headline_node(const Tables& tables, uint32_t stack) {
 }
 
 std::string short_line(const Tables& tables, uint32_t node) {
-  const Frame& frame = frame_at(tables, node);
+  const Frame& frame = tables.stacks.frame_of(node);
   const std::string_view file = tables.strings.get(frame.file);
   if (node == 0 || file.empty()) return "a place without a stack";
   std::string text = cell_name(file);

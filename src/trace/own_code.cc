@@ -60,19 +60,15 @@ bool is_user_file(std::string_view file) {
 }
 
 uint32_t python_node(const Tables& tables, uint32_t stack) {
-  for (uint32_t node = stack; node != 0; node = tables.stacks.node(node).parent) {
-    const Frame& frame = tables.stacks.frame(tables.stacks.node(node).frame);
-    if (frame.line != 0 && !is_native_source(tables.strings.get(frame.file))) return node;
-  }
-  return 0;
+  return tables.stacks.find_node(stack, [&](const Frame& frame) {
+    return frame.line != 0 && !is_native_source(tables.strings.get(frame.file));
+  });
 }
 
 uint32_t own_node(const Tables& tables, uint32_t stack) {
-  for (uint32_t node = stack; node != 0; node = tables.stacks.node(node).parent) {
-    const Frame& frame = tables.stacks.frame(tables.stacks.node(node).frame);
-    if (frame.line != 0 && is_user_file(tables.strings.get(frame.file))) return node;
-  }
-  return 0;
+  return tables.stacks.find_node(stack, [&](const Frame& frame) {
+    return frame.line != 0 && is_user_file(tables.strings.get(frame.file));
+  });
 }
 
 }  // namespace gpumemprof

@@ -84,7 +84,7 @@ uint32_t StackTable::push(uint32_t parent, uint32_t frame) {
 std::vector<std::string> stack_lines(const Tables& tables, uint32_t stack) {
   std::vector<std::string> lines;
   for (; stack != 0; stack = tables.stacks.node(stack).parent) {
-    const Frame& frame = tables.stacks.frame(tables.stacks.node(stack).frame);
+    const Frame& frame = tables.stacks.frame_of(stack);
     std::string line(tables.strings.get(frame.file));
     if (frame.line != 0) line += ':' + std::to_string(frame.line);
     if (!line.empty()) line += ' ';

@@ -62,6 +62,12 @@ class StackTable {
   uint32_t push(uint32_t parent, uint32_t frame);
   const Node& node(uint32_t stack) const { return nodes_[stack < nodes_.size() ? stack : 0]; }
   const Frame& frame(uint32_t id) const { return frames_[id < frames_.size() ? id : 0]; }
+  const Frame& frame_of(uint32_t stack) const { return frame(node(stack).frame); }
+  /// The innermost node of the stack whose frame `is_it` holds for; 0 where there is none.
+  uint32_t find_node(uint32_t stack, const auto& is_it) const {
+    while (stack != 0 && !is_it(frame_of(stack))) stack = node(stack).parent;
+    return stack;
+  }
   uint32_t stack_count() const { return static_cast<uint32_t>(nodes_.size()); }
   uint32_t frame_count() const { return static_cast<uint32_t>(frames_.size()); }
 

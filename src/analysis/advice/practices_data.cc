@@ -15,11 +15,9 @@ namespace gpumemprof {
 namespace {
 
 bool has_file(const Tables& tables, uint32_t stack, std::string_view ending) {
-  for (; stack != 0; stack = tables.stacks.node(stack).parent) {
-    const Frame& frame = tables.stacks.frame(tables.stacks.node(stack).frame);
-    if (path_ends_with(tables.strings.get(frame.file), ending)) return true;
-  }
-  return false;
+  return tables.stacks.find_node(stack, [&](const Frame& frame) {
+    return path_ends_with(tables.strings.get(frame.file), ending);
+  }) != 0;
 }
 
 bool is_weight(Category category) {

@@ -59,14 +59,12 @@ bool is_of(const Operation& operation, const Tables& tables, uint32_t stack,
            std::string_view node) {
   if (is_backward_of(operation, node)) return true;
   if (!node.empty()) return false;
-  for (uint32_t at = stack; at != 0; at = tables.stacks.node(at).parent) {
-    const Frame& frame = tables.stacks.frame(tables.stacks.node(at).frame);
-    if (!path_ends_with(tables.strings.get(frame.file), "/torch/nn/functional.py")) continue;
+  return tables.stacks.find_node(stack, [&](const Frame& frame) {
+    if (!path_ends_with(tables.strings.get(frame.file), "/torch/nn/functional.py")) return false;
     const std::string_view function = tables.strings.get(frame.function);
-    for (const std::string_view name : operation.functions)
-      if (!name.empty() && function == name) return true;
-  }
-  return false;
+    const auto& known = operation.functions;
+    return !function.empty() && std::ranges::find(known, function) != known.end();
+  }) != 0;
 }
 
 /// By module, of what the operation's backward nodes made in the whole run: the gradient of a result

@@ -16,24 +16,18 @@ namespace {
 constexpr uint64_t kLeastBytes = 1 << 20;
 constexpr uint64_t kLeastShare = 10;  // one part in so many of the peak
 
-bool has(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
-
 /// True for the scopes in which Keras computes losses and metrics: no layers.
 bool is_of_loss(std::string_view layer) {
-  return has(layer, "loss") || has(layer, "metric") || has(layer, "accuracy") ||
-         has(layer, "crossentropy");
+  return layer.contains("loss") || layer.contains("metric") || layer.contains("accuracy") ||
+         layer.contains("crossentropy");
 }
 
 /// Whether the ops of the stack make a variable, which is eager by nature.
 bool makes_variable(const Tables& tables, uint32_t stack) {
-  for (; stack != 0; stack = tables.stacks.node(stack).parent) {
-    const Frame& frame = tables.stacks.frame(tables.stacks.node(stack).frame);
+  return tables.stacks.find_node(stack, [&](const Frame& frame) {
     const std::string_view file = tables.strings.get(frame.file);
-    if (has(file, "/initializers/") || has(file, "/ops/resource_variable_ops.py")) return true;
-  }
-  return false;
+    return file.contains("/initializers/") || file.contains("/ops/resource_variable_ops.py");
+  }) != 0;
 }
 
 struct Share {
@@ -77,7 +71,7 @@ Seen seen_ops(const Tables& tables) {
     const Frame& frame = tables.stacks.frame(i);
     const std::string_view op = tables.strings.get(frame.function);
     const std::string_view file = tables.strings.get(frame.file);
-    seen.keras |= has(file, "/keras/") || has(file, "/tf_keras/");
+    seen.keras |= file.contains("/keras/") || file.contains("/tf_keras/");
     if (file != kOperationFile || op == kMadeBy) continue;
     const OperationName name = parse_operation_name(op);
     seen.names = true;

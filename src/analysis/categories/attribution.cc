@@ -83,7 +83,7 @@ Attribution attribution_of(const Tables& tables, uint32_t stack) {
   Attribution out;
   Code code;
   for (uint32_t node = stack; node != 0; node = tables.stacks.node(node).parent) {
-    const Frame& frame = tables.stacks.frame(tables.stacks.node(node).frame);
+    const Frame& frame = tables.stacks.frame_of(node);
     const std::string_view file = tables.strings.get(frame.file);
     const std::string_view function = tables.strings.get(frame.function);
     if (frame.line != 0 || !file.starts_with('<')) {

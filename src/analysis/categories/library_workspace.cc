@@ -51,7 +51,7 @@ std::optional<bool> asks_for_workspace(std::string_view function) {
 
 bool is_library_workspace(const Tables& tables, uint32_t stack) {
   for (uint32_t node = stack; node != 0; node = tables.stacks.node(node).parent) {
-    const Frame& frame = tables.stacks.frame(tables.stacks.node(node).frame);
+    const Frame& frame = tables.stacks.frame_of(node);
     const std::string_view file = tables.strings.get(frame.file);
     // What the recorder adds stands further in than any code.
     if (frame.line == 0 && file.starts_with('<')) continue;

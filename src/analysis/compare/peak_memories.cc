@@ -97,7 +97,7 @@ class PeakMeasurer {
   PeakLine line(const DeviceAnalysis& device, const HolderLine& holder) const {
     PeakLine out{.bytes = holder.bytes};
     if (holder.node == 0) return out;
-    const Frame& frame = tables_.stacks.frame(tables_.stacks.node(holder.node).frame);
+    const Frame& frame = tables_.stacks.frame_of(holder.node);
     const std::string file(tables_.strings.get(frame.file));
     out.file = cut_line(portable_file(file, folder_));
     out.line = frame.line;

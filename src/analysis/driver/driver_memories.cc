@@ -185,7 +185,7 @@ uint32_t DriverGatherer::library_of(uint32_t stack, const Tables& tables) {
   const auto known = library_of_stack_.find(stack);
   if (known != library_of_stack_.end()) return known->second;
   std::string_view name = "unknown library";
-  const Frame& frame = tables.stacks.frame(tables.stacks.node(stack).frame);
+  const Frame& frame = tables.stacks.frame_of(stack);
   if (stack != 0 && tables.strings.get(frame.file) == kCallerFile)
     name = tables.strings.get(frame.function);
   auto found = std::find(libraries_.begin(), libraries_.end(), name);

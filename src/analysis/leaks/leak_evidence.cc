@@ -16,11 +16,9 @@ namespace {
 constexpr double kMost = 0.5;
 
 bool any_frame(const Tables& tables, uint32_t stack, auto is_it) {
-  for (uint32_t node = stack; node != 0; node = tables.stacks.node(node).parent) {
-    const Frame& frame = tables.stacks.frame(tables.stacks.node(node).frame);
-    if (is_it(tables.strings.get(frame.file), tables.strings.get(frame.function))) return true;
-  }
-  return false;
+  return tables.stacks.find_node(stack, [&](const Frame& frame) {
+    return is_it(tables.strings.get(frame.file), tables.strings.get(frame.function));
+  }) != 0;
 }
 
 bool is_backward(std::string_view file, std::string_view function) {
@@ -36,7 +34,7 @@ bool is_module(std::string_view file, std::string_view) {
 bool is_of_optimizer(const Tables& tables, uint32_t stack) {
   if (attribution_of(tables, stack).phase == WorkPhase::kOptimizer) return true;
   for (uint32_t node = stack; node != 0; node = tables.stacks.node(node).parent) {
-    const Frame& frame = tables.stacks.frame(tables.stacks.node(node).frame);
+    const Frame& frame = tables.stacks.frame_of(node);
     const std::string_view file = tables.strings.get(frame.file);
     if (is_module(file, {}) || (frame.line != 0 && is_user_file(file))) return false;
     if (path_has(file, "/torch/optim/")) return true;
@@ -65,11 +63,9 @@ double share(const Leak& leak, const Tables& tables, auto is_it) {
 
 /// The innermost module's path, where the recording has them.
 std::string_view module_of(const Tables& tables, uint32_t stack) {
-  for (uint32_t node = stack; node != 0; node = tables.stacks.node(node).parent) {
-    const Frame& frame = tables.stacks.frame(tables.stacks.node(node).frame);
-    if (tables.strings.get(frame.file) == kModuleFile) return tables.strings.get(frame.function);
-  }
-  return {};
+  const uint32_t module = tables.stacks.find_node(
+      stack, [&](const Frame& frame) { return tables.strings.get(frame.file) == kModuleFile; });
+  return module == 0 ? "" : tables.strings.get(tables.stacks.frame_of(module).function);
 }
 
 bool makes_models(const Leak& leak, const Tables& tables) {

@@ -75,7 +75,7 @@ bool is_multiple(uint64_t beats, uint64_t count) {
 std::vector<Frame> code_of(const Tables& tables, uint32_t stack) {
   std::vector<Frame> out;
   for (uint32_t node = stack; node != 0; node = tables.stacks.node(node).parent) {
-    const Frame& frame = tables.stacks.frame(tables.stacks.node(node).frame);
+    const Frame& frame = tables.stacks.frame_of(node);
     if (!is_torch_label(tables.strings.get(frame.file))) out.push_back(frame);
   }
   std::ranges::reverse(out);
@@ -130,7 +130,7 @@ bool is_module_call(std::string_view file, std::string_view function) {
 /// One expression of Python: it fills one list, and that is over.
 bool is_of_comprehension(const Beat& beat, const Tables& tables) {
   const uint32_t line = call_line(tables, beat.site->stack);
-  const Frame& frame = tables.stacks.frame(tables.stacks.node(line).frame);
+  const Frame& frame = tables.stacks.frame_of(line);
   return tables.strings.get(frame.function).ends_with("comp>");
 }
 

@@ -206,7 +206,7 @@ class Search {
   /// A worker's rounds are its tasks where it ended between two of them and used nothing of what it
   /// has from them; else they may be within one, as those of a comprehension are.
   bool are_tasks(const Leak& leak) const {
-    const Frame& line = tables_.stacks.frame(tables_.stacks.node(leak.node).frame);
+    const Frame& line = tables_.stacks.frame_of(leak.node);
     const bool is_comprehension = tables_.strings.get(line.function).ends_with("comp>");
     return !leak.is_used_after && !is_comprehension &&
            history_.process < tables_.processes.size() &&
@@ -277,7 +277,7 @@ void tell_passes(const ProcessHistory& history, const Period& period, const Tabl
 uint32_t call_line(const Tables& tables, uint32_t stack) {
   uint32_t outside = stack;
   for (uint32_t node = stack; node != 0; node = tables.stacks.node(node).parent) {
-    const Frame& frame = tables.stacks.frame(tables.stacks.node(node).frame);
+    const Frame& frame = tables.stacks.frame_of(node);
     if (!path_has(tables.strings.get(frame.file), "/torch/nn/modules/")) continue;
     outside = tables.stacks.node(node).parent;
   }
@@ -287,11 +287,8 @@ uint32_t call_line(const Tables& tables, uint32_t stack) {
 
 uint32_t leak_line(const Tables& tables, uint32_t stack) {
   if (const uint32_t own = own_node(tables, stack); own != 0) return own;
-  for (uint32_t node = stack; node != 0; node = tables.stacks.node(node).parent) {
-    const Frame& frame = tables.stacks.frame(tables.stacks.node(node).frame);
-    if (frame.line != 0 && !is_native_source(tables.strings.get(frame.file))) return node;
-  }
-  return stack;
+  const uint32_t python = python_node(tables, stack);
+  return python != 0 ? python : stack;
 }
 
 std::vector<Leak> find_leaks(const std::vector<ProcessHistory>& histories, const Tables& tables) {

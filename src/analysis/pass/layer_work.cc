@@ -10,10 +10,6 @@
 namespace gpumemprof {
 namespace {
 
-const Frame& frame_of(const Tables& tables, uint32_t node) {
-  return tables.stacks.frame(tables.stacks.node(node).frame);
-}
-
 /// What Keras' and PyTorch's own frames say; the innermost that says something counts. TensorFlow's
 /// are looked at with its names (op_names.h).
 std::string_view part_of_frame(std::string_view file, std::string_view function) {
@@ -39,13 +35,13 @@ bool is_parameter(const Work& work) {
 
 /// `work` is what the reader says of the stack.
 LayerWork where_of(const Tables& tables, uint32_t stack, const Work& work, WorkReader* reader) {
-  if (tables.strings.get(frame_of(tables, stack).file) == kInternalFile) {
+  if (tables.strings.get(tables.stacks.frame_of(stack).file) == kInternalFile) {
     return {.layer = {}, .part = "framework's own"};
   }
   LayerWork out;
   bool is_module = false;  // PyTorch's, which is named only while it is called
   for (uint32_t node = stack; node != 0; node = tables.stacks.node(node).parent) {
-    const Frame& frame = frame_of(tables, node);
+    const Frame& frame = tables.stacks.frame_of(node);
     if (reader->is_silent(frame.file)) continue;
     const std::string_view file = tables.strings.get(frame.file);
     const std::string_view function = tables.strings.get(frame.function);

@@ -186,7 +186,7 @@ WorkReader::FrameFacts WorkReader::look_at_frames(uint32_t stack) {
   FrameFacts facts;
   bool is_making = false;  // frames of the code that made the operation, which ran earlier
   for (; stack != 0; stack = tables_.stacks.node(stack).parent) {
-    const Frame& frame = tables_.stacks.frame(tables_.stacks.node(stack).frame);
+    const Frame& frame = tables_.stacks.frame_of(stack);
     if (is_silent(frame.file)) {
       facts.has_python |= !is_making && frame.line != 0 && frame.file != 0;
       continue;

@@ -198,12 +198,10 @@ void find_cached_before(const AllocatorSnapshot& snapshot, const AllocatorTrace&
 }  // namespace
 
 bool is_of_empty_cache(const Tables& tables, uint32_t stack) {
-  for (uint32_t node = stack; node != 0; node = tables.stacks.node(node).parent) {
-    const Frame& frame = tables.stacks.frame(tables.stacks.node(node).frame);
+  return tables.stacks.find_node(stack, [&](const Frame& frame) {
     const std::string_view function = tables.strings.get(frame.function);
-    if (function.ends_with("empty_cache") || function.contains("emptyCache")) return true;
-  }
-  return false;
+    return function.ends_with("empty_cache") || function.contains("emptyCache");
+  }) != 0;
 }
 
 const Finding* trouble(const SnapshotDevice& device, FindingKind kind) {

@@ -146,7 +146,7 @@ Subject::Subject(const Analysis& analysis, const Tables& tables, const DescribeO
 
 std::string Subject::source_of(uint32_t node) const {
   if (!source_ || node == 0) return {};
-  const Frame& frame = tables.stacks.frame(tables.stacks.node(node).frame);
+  const Frame& frame = tables.stacks.frame_of(node);
   return source_->line(std::string(tables.strings.get(frame.file)), frame.line);
 }
 

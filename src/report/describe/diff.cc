@@ -19,18 +19,9 @@ constexpr size_t kCallers = 3;
 
 /// The same line of code in both runs, wherever it lies.
 std::string line_key(const Tables& tables, uint32_t node) {
-  const Frame& frame = tables.stacks.frame(tables.stacks.node(node).frame);
+  const Frame& frame = tables.stacks.frame_of(node);
   return fmt::format("{}:{} {}", aligned_file(tables.strings.get(frame.file)), frame.line,
                      tables.strings.get(frame.function));
-}
-
-/// The next outer frame in the user's code; 0 if there is none.
-uint32_t user_caller(const Tables& tables, uint32_t node) {
-  for (node = tables.stacks.node(node).parent; node != 0; node = tables.stacks.node(node).parent) {
-    const Frame& frame = tables.stacks.frame(tables.stacks.node(node).frame);
-    if (frame.line != 0 && is_user_file(tables.strings.get(frame.file))) return node;
-  }
-  return 0;
 }
 
 bool differs_at_peak(const DiffRow& row) { return row.peak_delta() != 0; }
@@ -228,7 +219,7 @@ class DiffDescription {
       if (!differs_at_peak(row) || row.node == 0) continue;
       const Tables& tables = tables_of(row);
       const uint32_t headline = headline_node(tables, row.node);
-      const uint32_t caller = user_caller(tables, headline);
+      const uint32_t caller = own_node(tables, tables.stacks.node(headline).parent);
       if (caller == 0) continue;
       auto& callers = callers_[line_key(tables, headline)];
       auto [at, added] =

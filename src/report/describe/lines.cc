@@ -81,7 +81,7 @@ Stack stack_of(const Tables& tables, uint32_t stack, std::string_view folder) {
   Stack out;
   const bool has_python = python_node(tables, stack) != 0;
   for (uint32_t node = stack; node != 0; node = tables.stacks.node(node).parent) {
-    const Frame& frame = tables.stacks.frame(tables.stacks.node(node).frame);
+    const Frame& frame = tables.stacks.frame_of(node);
     const bool is_user = is_user_file(tables.strings.get(frame.file));
     const bool is_native = has_python && is_native_source(tables.strings.get(frame.file));
     out.frames.push_back({.text = frame_text(tables, node),

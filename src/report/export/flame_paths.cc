@@ -58,7 +58,7 @@ class Gathered {
 std::string line_name(const Tables& tables, uint32_t stack) {
   const uint32_t node = headline_node(tables, stack);
   return node == 0 ? std::string(kNoStack)
-                   : viewer_frame(tables, tables.stacks.frame(tables.stacks.node(node).frame));
+                   : viewer_frame(tables, tables.stacks.frame_of(node));
 }
 
 FlamePaths by_stack(const std::vector<Holder>& holders, const Tables& tables) {

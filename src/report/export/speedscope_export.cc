@@ -72,7 +72,7 @@ class SpeedscopeWriter {
           uint32_t& number = numbers_[tables_.stacks.node(node).frame];
           if (number != kUnset) continue;
           number = next++;
-          write_frame(tables_.stacks.frame(tables_.stacks.node(node).frame));
+          write_frame(tables_.stacks.frame_of(node));
           flush(kFlushBytes);
         }
       }

@@ -116,7 +116,7 @@ Json functions_json(const Diff& diff) {
   Json out = Json::array();
   for (const DiffRow& row : diff.by_function) {
     const Tables& tables = *(row.from_b ? diff.b : diff.a).tables;
-    const Frame& frame = tables.stacks.frame(tables.stacks.node(row.node).frame);
+    const Frame& frame = tables.stacks.frame_of(row.node);
     Json item = {{"function", nullptr}, {"file", nullptr}};
     if (row.node != 0) {
       item["function"] = tables.strings.get(frame.function);
