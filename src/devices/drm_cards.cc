@@ -1,10 +1,10 @@
 #include "devices/drm_cards.h"
 
-#include <dirent.h>
 
 #include <algorithm>
 #include <charconv>
 
+#include "base/folder.h"
 #include "devices/proc_text.h"
 
 namespace gpumemprof {
@@ -45,14 +45,8 @@ Known<uint64_t> sensor(const DrmCard& card, std::initializer_list<const char*> f
 }  // namespace
 
 std::vector<std::string> entries_of(const std::string& folder) {
-  std::vector<std::string> names;
-  if (DIR* directory = opendir(folder.c_str())) {
-    while (const dirent* entry = readdir(directory))
-      if (entry->d_name[0] != '.' && names.size() < kMostEntries) names.push_back(entry->d_name);
-    closedir(directory);
-  }
-  std::ranges::sort(names);
-  return names;
+  return names_in(folder, [](std::string_view name) { return !name.starts_with('.'); },
+                  kMostEntries);
 }
 
 std::string setting_of(const std::string& text, const std::string& key) {

@@ -1,10 +1,10 @@
 // NVIDIA's GPUs through NVML; where the kernel driver is there and NVML is not, as in a container
 // without it, their names alone from /proc/driver/nvidia.
-#include <dirent.h>
 
 #include <algorithm>
 #include <cstring>
 
+#include "base/folder.h"
 #include "devices/accelerators.h"
 #include "devices/host_memory.h"
 #include "devices/nvidia_processes.h"
@@ -232,13 +232,8 @@ Known<std::string> line_of(const std::string& text, const std::string& key) {
 
 void Nvidia::add_names_alone(Accelerators* out) const {
   const std::string folder = root_.root + "/proc/driver/nvidia/gpus";
-  std::vector<std::string> names;
-  if (DIR* directory = opendir(folder.c_str())) {
-    while (const dirent* entry = readdir(directory))
-      if (entry->d_name[0] != '.' && names.size() < kMostDevices) names.push_back(entry->d_name);
-    closedir(directory);
-  }
-  std::ranges::sort(names);
+  const auto names =
+      names_in(folder, [](std::string_view name) { return !name.starts_with('.'); }, kMostDevices);
   const std::string why =
       failure_.code == ErrorCode::kNotFound
           ? "NVIDIA's kernel driver is here, but libnvidia-ml.so.1 is not: a container needs the "

@@ -1,12 +1,12 @@
 #include "recording/holders_file.h"
 
-#include <dirent.h>
 
 #include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "base/folder.h"
 #include "base/json_fields.h"
 #include "recording/folders.h"
 
@@ -113,10 +113,6 @@ Status take_look(const Json& json, HoldersLook* out) {
   return take_storages(*storages, out);
 }
 
-bool is_holders_name(std::string_view name) {
-  return name.starts_with("holders.") && name.ends_with(".json");
-}
-
 }  // namespace
 
 Result<ProcessHolders> parse_holders(std::string_view text) {
@@ -152,12 +148,10 @@ std::vector<ProcessHolders> read_holders(const std::vector<std::string>& paths,
                                          std::vector<std::string>* problems) {
   std::vector<std::string> files;
   for (const std::string& folder : folders_of(paths)) {
-    DIR* dir = opendir(folder.c_str());
-    if (!dir) continue;
-    while (const dirent* entry = readdir(dir)) {
-      if (is_holders_name(entry->d_name)) files.push_back(folder + '/' + entry->d_name);
-    }
-    closedir(dir);
+    each_name(folder, [&](std::string_view name) {
+      if (name.starts_with("holders.") && name.ends_with(".json"))
+        files.push_back((folder + '/').append(name));
+    });
   }
   std::ranges::sort(files);
   std::vector<ProcessHolders> out;

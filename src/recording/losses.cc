@@ -1,12 +1,10 @@
 #include "recording/losses.h"
 
-#include <dirent.h>
-
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <vector>
 
 #include "base/file.h"
+#include "base/folder.h"
 #include "base/json_fields.h"
 #include "recording/unrecorded.h"
 
@@ -127,16 +125,10 @@ namespace {
 /// see(name, value) of each meta.json of a folder; value is discarded if it cannot be read.
 template <class See>
 void each_meta(const std::string& folder, const See& see) {
-  std::vector<std::string> names;
-  DIR* dir = opendir(folder.c_str());
-  if (!dir) return;
-  while (const dirent* entry = readdir(dir)) {
-    std::string_view name = entry->d_name;
-    if (name.starts_with("meta") && name.ends_with(".json")) names.emplace_back(name);
-  }
-  closedir(dir);
-  std::sort(names.begin(), names.end());
-  for (const std::string& name : names) {
+  const auto is_meta = [](std::string_view name) {
+    return name.starts_with("meta") && name.ends_with(".json");
+  };
+  for (const std::string& name : names_in(folder, is_meta)) {
     auto text = read_small_file(folder + '/' + name, kMostMetaBytes);
     if (text && text->empty()) continue;  // claimed by a `run` that has not written it yet
     see(name, text ? Json::parse(*text, nullptr, false) : Json(Json::value_t::discarded));

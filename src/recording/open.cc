@@ -1,13 +1,13 @@
 #include "recording/open.h"
 
 #include <absl/container/flat_hash_map.h>
-#include <dirent.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <set>
 
+#include "base/folder.h"
 #include "recording/clock_alignment.h"
 #include "recording/folders.h"
 #include "recording/job_files.h"
@@ -29,14 +29,11 @@ struct Paths {
 };
 
 Status add_folder(const std::string& folder, Paths* paths) {
-  DIR* dir = opendir(folder.c_str());
-  if (!dir) return fail(ErrorCode::kSystem, folder + ": " + strerror(errno));
   size_t before = paths->files.size();
-  while (const dirent* entry = readdir(dir)) {
-    std::string_view name = entry->d_name;
-    if (name.ends_with(".gmp")) paths->files.push_back(folder + '/' + entry->d_name);
-  }
-  closedir(dir);
+  const bool is_read = each_name(folder, [&](std::string_view name) {
+    if (name.ends_with(".gmp")) paths->files.push_back((folder + '/').append(name));
+  });
+  if (!is_read) return fail(ErrorCode::kSystem, folder + ": " + strerror(errno));
   paths->folders.push_back(folder);
   if (paths->files.size() > kMostRecordings)
     return fail(ErrorCode::kBadInput, folder + ": too many files");

@@ -1,12 +1,12 @@
 #include "recording/operation_lines.h"
 
-#include <dirent.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/file.h"
+#include "base/folder.h"
 #include "trace/label_frames.h"
 
 namespace gpumemprof {
@@ -196,19 +196,10 @@ Result<OperationFile> parse_operation_file(std::string_view text) {
 }
 
 void OperationLines::load_folder(const std::string& folder, Loss* loss) {
-  DIR* dir = opendir(folder.c_str());
-  if (!dir) return;
-  std::vector<std::string> names;
-  while (const dirent* entry = readdir(dir)) {
-    const std::string_view name = entry->d_name;
-    if (name.starts_with("operations.") && name.ends_with(".json") &&
-        names.size() < kMostLineFiles) {
-      names.emplace_back(name);
-    }
-  }
-  closedir(dir);
-  std::sort(names.begin(), names.end());
-  for (const std::string& name : names) {
+  const auto is_wanted = [](std::string_view name) {
+    return name.starts_with("operations.") && name.ends_with(".json");
+  };
+  for (const std::string& name : names_in(folder, is_wanted, kMostLineFiles)) {
     auto text = read_small_file(folder + '/' + name, kMostBytes);
     auto file =
         text ? parse_operation_file(*text) : Result<OperationFile>(std::unexpected(text.error()));

@@ -1,6 +1,5 @@
 #include "recording/samples_file.h"
 
-#include <dirent.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -10,6 +9,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/folder.h"
 #include "recording/chunk_scan.h"
 #include "recording/folders.h"
 #include "recording/samples_writer.h"
@@ -155,13 +155,9 @@ Result<RecordedSamples> read_once(File& file, const format::FileHeader& header) 
 std::vector<std::string> files_beside(const std::vector<std::string>& paths, const char* suffix) {
   std::vector<std::string> out;
   for (const std::string& folder : folders_of(paths)) {
-    DIR* dir = opendir(folder.c_str());
-    if (!dir) continue;
-    while (const dirent* entry = readdir(dir)) {
-      if (std::string_view(entry->d_name).ends_with(suffix))
-        out.push_back(folder + '/' + entry->d_name);
-    }
-    closedir(dir);
+    each_name(folder, [&](std::string_view name) {
+      if (name.ends_with(suffix)) out.push_back((folder + '/').append(name));
+    });
   }
   std::ranges::sort(out);
   return out;

@@ -1,6 +1,5 @@
 #include "recording/seal.h"
 
-#include <dirent.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "base/file_pool.h"
+#include "base/folder.h"
 #include "recording/chunk_scan.h"
 #include "recording/compact.h"
 #include "recording/file_sealer.h"
@@ -107,17 +107,13 @@ uint64_t FolderSealer::Impl::low_water() const {
 }
 
 Status FolderSealer::Impl::list() {
-  DIR* dir = opendir(folder.c_str());
-  if (!dir) {
-    return fail(errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kSystem,
-                folder + ": " + strerror(errno));
-  }
-  while (const dirent* entry = readdir(dir)) {
-    std::string name = entry->d_name;
+  const bool is_read = each_name(folder, [&](std::string_view entry) {
+    const std::string name(entry);
     if (name.ends_with(".gmp")) files.try_emplace(name, OneFile{folder + '/' + name});
-  }
-  closedir(dir);
-  return {};
+  });
+  if (is_read) return {};
+  return fail(errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kSystem,
+              folder + ": " + strerror(errno));
 }
 
 void FolderSealer::Impl::show(double share_of_file) const {

@@ -1,6 +1,5 @@
 #include "recording/writer_state.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -11,6 +10,7 @@
 #include <string>
 
 #include "base/file.h"
+#include "base/folder.h"
 #include "recording/chunk_scan.h"
 #include "recording/recording_file.h"
 #include "recording/seal.h"
@@ -36,15 +36,6 @@ std::string_view text_of(const char (&field)[N]) {
 std::string_view trimmed(std::string_view text) {
   while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.remove_suffix(1);
   return text;
-}
-
-size_t thread_count(uint32_t pid) {
-  DIR* dir = opendir(("/proc/" + std::to_string(pid) + "/task").c_str());
-  if (!dir) return 0;
-  size_t n = 0;
-  while (const dirent* entry = readdir(dir)) n += entry->d_name[0] != '.';
-  closedir(dir);
-  return n;
 }
 
 /// Field 3 and 22 of /proc/PID/stat. "pid (name) state ppid …": the name may hold anything, so
@@ -90,7 +81,7 @@ bool is_running(uint32_t pid, uint64_t start_ticks) {
   const auto stat = parse_stat(text);
   if (!stat || (start_ticks != 0 && stat->start_ticks != start_ticks)) return false;
   // A leader that has ended stays a zombie for as long as other threads of the process run.
-  return !(stat->state == 'Z' || stat->state == 'X') || thread_count(pid) > 1;
+  return !(stat->state == 'Z' || stat->state == 'X') || entry_count(folder + "/task") > 1;
 }
 
 WriterState writer_state(const format::FileHeader& header, const format::FileState& state) {

@@ -1,6 +1,5 @@
 #include "run/folder.h"
 
-#include <dirent.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,6 +11,8 @@
 #include <ctime>
 #include <optional>
 #include <string_view>
+
+#include "base/folder.h"
 
 namespace gpumemprof {
 namespace {
@@ -48,29 +49,13 @@ struct Contents {
 };
 
 std::optional<Contents> look_into(const std::string& folder) {
-  DIR* dir = opendir(folder.c_str());
-  if (!dir) return std::nullopt;
   Contents contents;
-  while (dirent* entry = readdir(dir)) {
-    std::string_view name = entry->d_name;
-    if (name == "." || name == "..") continue;
+  const bool is_read = each_name(folder, [&](std::string_view name) {
+    if (name == "." || name == "..") return;
     contents.empty = false;
     contents.ours = contents.ours || is_ours(name);
-  }
-  closedir(dir);
-  return contents;
-}
-
-template <class IsWanted>
-std::vector<std::string> names_in(const std::string& folder, IsWanted is_wanted) {
-  std::vector<std::string> names;
-  DIR* dir = opendir(folder.c_str());
-  if (!dir) return names;
-  while (dirent* entry = readdir(dir)) {
-    if (is_wanted(entry->d_name)) names.emplace_back(entry->d_name);
-  }
-  closedir(dir);
-  return names;
+  });
+  return is_read ? std::optional(contents) : std::nullopt;
 }
 
 Status make_parents(const std::string& path) {
@@ -171,17 +156,12 @@ std::vector<std::string> processes_named_by(std::string_view file) {
 }
 
 std::vector<std::string> oom_bundles(const std::string& folder) {
-  auto names = names_in(folder + "/oom_dumps",
-                        [](std::string_view name) { return name.starts_with("oom_dump_"); });
-  std::ranges::sort(names);
-  return names;
+  return names_in(folder + "/oom_dumps",
+                  [](std::string_view name) { return name.starts_with("oom_dump_"); });
 }
 
 std::vector<std::string> uncaught_errors(const std::string& folder) {
-  auto names =
-      names_in(folder, [](std::string_view name) { return name.starts_with("uncaught."); });
-  std::ranges::sort(names);
-  return names;
+  return names_in(folder, [](std::string_view name) { return name.starts_with("uncaught."); });
 }
 
 }  // namespace gpumemprof

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <charconv>
 
+#include "base/folder.h"
 #include "run/preload.h"
 
 namespace gpumemprof {
@@ -96,15 +97,6 @@ bool nth_number(std::string_view line, int n, uint64_t* out) {
   }
 }
 
-size_t open_descriptors(const std::string& folder) {
-  DIR* dir = opendir(folder.c_str());
-  if (!dir) return 0;
-  size_t n = 0;
-  while (const dirent* entry = readdir(dir)) n += entry->d_name[0] != '.';
-  closedir(dir);
-  return n;
-}
-
 }  // namespace
 
 std::optional<ProcessStat> parse_stat(std::string_view text) {
@@ -134,14 +126,11 @@ std::optional<ProcessStat> parse_stat(std::string_view text) {
 
 std::vector<ProcessStat> list_processes(const std::string& proc) {
   std::vector<ProcessStat> result;
-  DIR* dir = opendir(proc.c_str());
-  if (!dir) return result;
-  while (dirent* entry = readdir(dir)) {
+  each_name(proc, [&](std::string_view name) {
     int pid = 0;
-    if (!number(std::string_view(entry->d_name), &pid)) continue;
+    if (!number(name, &pid)) return;
     if (auto stat = parse_stat(read_small(in_proc(proc, pid, "stat")))) result.push_back(*stat);
-  }
-  closedir(dir);
+  });
   return result;
 }
 
@@ -247,7 +236,7 @@ std::string why_it_cannot_record(const std::string& proc, int pid, const std::st
     return "its file size limit is " + std::to_string(limit) + " bytes";
   }
   if (nth_number(line_of(limits, "Max open files"), 0, &limit) &&
-      open_descriptors(in_proc(proc, pid, "fd")) >= limit) {
+      entry_count(in_proc(proc, pid, "fd")) >= limit) {
     return "its descriptor limit is reached";
   }
   return "";

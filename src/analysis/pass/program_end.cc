@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "base/folder.h"
 #include "base/json_fields.h"
 #include "readers/oom_message.h"
 #include "readers/raised_again.h"
@@ -15,7 +15,6 @@
 namespace gpumemprof {
 namespace {
 
-namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 constexpr size_t kMostBytes = 16u << 20;
@@ -25,17 +24,9 @@ constexpr size_t kMostHolders = 1000;
 constexpr size_t kMostFrames = 256;
 
 /// Names in a folder that begin so, sorted.
-std::vector<std::string> names_in(const std::string& folder, std::string_view beginning,
-                                  size_t most) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
-       entry.increment(error)) {
-    std::string name = entry->path().filename().string();
-    if (name.starts_with(beginning) && names.size() < most) names.push_back(std::move(name));
-  }
-  std::ranges::sort(names);
-  return names;
+std::vector<std::string> names_with(std::string_view beginning, const std::string& folder,
+                                    size_t most) {
+  return names_in(folder, [&](std::string_view name) { return name.starts_with(beginning); }, most);
 }
 
 bool is_folder(const std::string& path) {
@@ -314,17 +305,17 @@ ProgramEnds read_program_ends(const std::vector<std::string>& paths) {
   ProgramEnds ends;
   for (const std::string& path : paths) {
     if (!is_folder(path)) continue;
-    for (const std::string& name : names_in(path, "meta.", kMostFiles)) {
+    for (const std::string& name : names_with("meta.", path, kMostFiles)) {
       if (!name.ends_with(".json")) continue;
       if (auto run = run_of(read_json_object(path + '/' + name, kMostBytes)))
         ends.runs.push_back(std::move(*run));
     }
-    for (const std::string& name : names_in(path, "uncaught.", kMostFiles)) {
+    for (const std::string& name : names_with("uncaught.", path, kMostFiles)) {
       if (auto one = read_uncaught_error(path + '/' + name))
         ends.uncaught.push_back(std::move(*one));
     }
     const std::string dumps = path + "/oom_dumps";
-    for (const std::string& name : names_in(dumps, "oom_dump_", kMostDumps)) {
+    for (const std::string& name : names_with("oom_dump_", dumps, kMostDumps)) {
       if (auto one = read_oom_dump(dumps + '/' + name)) ends.refused.push_back(std::move(*one));
     }
   }
