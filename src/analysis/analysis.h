@@ -2,6 +2,7 @@
 // the events; memory O(live blocks + distinct stacks), never O(events).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -219,6 +220,18 @@ const char* why_not_exact(const Analysis& analysis, const DeviceAnalysis& device
 /// `analysis`. `is_asked`: of these devices alone; empty: of all.
 const DeviceAnalysis* main_device(const Analysis& analysis, const Tables& tables,
                                   const std::function<bool(const DeviceAnalysis&)>& is_asked = {});
+
+/// The figures of a device; null where it has none.
+template <class AnyAnalysis>
+auto* find_device(AnyAnalysis& analysis, uint16_t device) {
+  const auto found = std::ranges::find(analysis.devices, device, &DeviceAnalysis::device);
+  return found == analysis.devices.end() ? nullptr : &*found;
+}
+/// The peak of a device; 0 where it has none.
+inline uint64_t peak_bytes_of(const Analysis& analysis, uint16_t device) {
+  const DeviceAnalysis* found = find_device(analysis, device);
+  return found ? found->figures.peak_bytes : 0;
+}
 
 /// "cuda:0"; of a sum "tensorflow:cpu + mklcpu". What reports call it.
 std::string memory_name(const DeviceAnalysis& device, const Tables& tables);

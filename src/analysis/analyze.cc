@@ -56,11 +56,6 @@ void each_followed(const Histories& histories, const Tables& tables, const See& 
   }
 }
 
-DeviceAnalysis* find_device(Analysis* analysis, uint16_t device) {
-  const auto known = std::ranges::find(analysis->devices, device, &DeviceAnalysis::device);
-  return known == analysis->devices.end() ? nullptr : &*known;
-}
-
 /// The program told something of a followed device, but not what all of it is.
 bool asks_for_rules(const Histories& histories, const Tables& tables, Analysis* analysis) {
   const auto is_asked = [](const CategoryHolder& holder) {
@@ -69,7 +64,7 @@ bool asks_for_rules(const Histories& histories, const Tables& tables, Analysis* 
   constexpr auto kNotKnown = static_cast<size_t>(Category::kUnknown);
   bool asks = false;
   each_followed(histories, tables, [&](const AllocatorSnapshot&, size_t, uint16_t index) {
-    const DeviceAnalysis* device = find_device(analysis, index);
+    const DeviceAnalysis* device = find_device(*analysis, index);
     if (device == nullptr || !device->categories.is_known) return;
     const DeviceCategories& known = device->categories;
     asks |= std::ranges::any_of(known.at_peak, is_asked) ||
@@ -102,7 +97,7 @@ void fill_followed(const Histories& histories, const Tables& tables, const Analy
                    Analysis* analysis) {
   const bool is_whole = options.depth == AnalysisDepth::kWhole;
   each_followed(histories, tables, [&](const AllocatorSnapshot& history, size_t i, uint16_t index) {
-    DeviceAnalysis* device = find_device(analysis, index);
+    DeviceAnalysis* device = find_device(*analysis, index);
     if (device == nullptr) return;
     const TraceStart start = trace_start(history.traces[i]);
     std::optional<uint64_t> peak_event;

@@ -70,8 +70,7 @@ Status WholeRun::read_without_events(double sensitivity) {
 }
 
 const DeviceAnalysis* WholeRun::device(uint16_t index) const {
-  const auto known = std::ranges::find(analysis().devices, index, &DeviceAnalysis::device);
-  return known == analysis().devices.end() ? nullptr : &*known;
+  return find_device(analysis(), index);
 }
 
 bool WholeRun::is_main(uint16_t index) const {

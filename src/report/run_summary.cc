@@ -34,12 +34,6 @@ Loss without_named(const Loss& loss, const RunSummaryContext& context) {
   return rest;
 }
 
-/// Of the device that a finding is about; 0 where it is about none.
-uint64_t peak_of(const Finding& finding, const Analysis& analysis) {
-  const auto device = std::ranges::find(analysis.devices, finding.device, &DeviceAnalysis::device);
-  return device == analysis.devices.end() ? 0 : device->figures.peak_bytes;
-}
-
 /// The peak of tensors on the host is little beside what Python and libraries need.
 std::string resident_sentence_beside(const Analysis& analysis, const Tables& tables,
                                      std::optional<uint64_t> resident_bytes) {
@@ -90,7 +84,7 @@ std::string run_summary(const Analysis& analysis, const Tables& tables, const Lo
                               printable(shell_word(context.folder))));
   // The most severe is first; it is said last, where it is seen. A refused request was said first.
   const auto worst = std::ranges::find_if_not(analysis.findings, [&](const Finding& finding) {
-    return is_refusal(finding) || is_small_leak(finding, peak_of(finding, analysis));
+    return is_refusal(finding) || is_small_leak(finding, peak_bytes_of(analysis, finding.device));
   });
   if (worst != analysis.findings.end() && worst->severity != Severity::kInfo)
     lines.push_back(printable(finding_sentence(*worst)));

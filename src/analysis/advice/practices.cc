@@ -272,9 +272,7 @@ Result<AdviceReport> advise_practices(const Analysis& analysis, const Tables& ta
     for (size_t i = 0; i < candidates.size(); ++i) {
       Advice& advice = candidates[i].advice;
       advice.device = candidates[i].change.device;
-      for (const DeviceAnalysis& device : analysis.devices) {
-        if (device.device == advice.device) advice.peak_bytes = device.figures.peak_bytes;
-      }
+      advice.peak_bytes = peak_bytes_of(analysis, advice.device);
       // A change that affects no block of the trace needs no replay.
       const bool is_replayed = candidates[i].change.has_blocks();
       const uint64_t after =

@@ -48,9 +48,8 @@ void end_again(Finding* finding) {
 std::optional<uint64_t> ended_by(uint16_t index, const ProgramEnds& ends, const Tables& tables,
                                  const Analysis& analysis) {
   const Device& device = tables.devices[index];
-  const auto of = std::ranges::find(analysis.devices, index, &DeviceAnalysis::device);
-  const Refusal* last =
-      of == analysis.devices.end() || of->refusals.empty() ? nullptr : &of->refusals.back();
+  const DeviceAnalysis* of = find_device(analysis, index);
+  const Refusal* last = !of || of->refusals.empty() ? nullptr : &of->refusals.back();
   if (ended_for_want_of(device, ends, tables.processes) ||
       (last && gave_up_after(last->event, of->last_alloc_event, device.process, ends,
                              tables.processes)))
@@ -131,10 +130,7 @@ struct Kind {
 /// A leak of a few bytes is true and harmless: a warning is what would matter in a long run.
 Severity severity_of(const Leak& leak, const Analysis& analysis) {
   constexpr double kLongRunSteps = 10'000, kLeastBytes = 1 << 20, kLeastShareOfPeak = 0.01;
-  uint64_t peak_bytes = 0;
-  for (const DeviceAnalysis& device : analysis.devices) {
-    if (device.device == leak.device) peak_bytes = device.figures.peak_bytes;
-  }
+  const uint64_t peak_bytes = peak_bytes_of(analysis, leak.device);
   if (leak.slows) return Severity::kInfo;  // a cache that fills
   const double cost =
       std::max(static_cast<double>(leak.live_bytes), leak.bytes_a_step * kLongRunSteps);

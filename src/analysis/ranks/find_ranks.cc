@@ -199,9 +199,7 @@ void find_missing(JobRanks* job) {
 }  // namespace
 
 const DeviceAnalysis* memory_of(const Analysis& analysis, const OneRank& rank) {
-  if (!rank.device) return nullptr;
-  const auto found = std::ranges::find(analysis.devices, *rank.device, &DeviceAnalysis::device);
-  return found == analysis.devices.end() ? nullptr : &*found;
+  return rank.device ? find_device(analysis, *rank.device) : nullptr;
 }
 
 std::shared_ptr<const JobRanks> find_ranks(const Analysis& analysis, const Tables& tables,

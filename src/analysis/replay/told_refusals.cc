@@ -166,9 +166,8 @@ const Process* recorded_process(const NamedProcess& named, const Tables& tables)
 void add_refusal_findings(const ProgramEnds& ends, Analysis* analysis) {
   for (const RefusedRequest& refused : ends.refused) {
     if (!refused.told) continue;
-    const auto device =
-        std::ranges::find(analysis->devices, refused.told->device, &DeviceAnalysis::device);
-    if (device == analysis->devices.end() || device->snapshot) continue;
+    const DeviceAnalysis* device = find_device(*analysis, refused.told->device);
+    if (!device || device->snapshot) continue;
     const auto event = std::ranges::find(device->refusals, refused.told->number, &Refusal::number);
     if (event == device->refusals.end()) continue;
     analysis->findings.push_back(
@@ -252,9 +251,8 @@ void add_program_ends(ProgramEnds ends, const Tables& tables, Analysis* analysis
 
 const OomExplanation* explanation_of(const RefusedRequest& refused, const Analysis& analysis) {
   if (!refused.told) return nullptr;
-  const auto device =
-      std::ranges::find(analysis.devices, refused.told->device, &DeviceAnalysis::device);
-  if (device == analysis.devices.end() || !device->snapshot) return nullptr;
+  const DeviceAnalysis* device = find_device(analysis, refused.told->device);
+  if (!device || !device->snapshot) return nullptr;
   const std::vector<OomExplanation>& all = device->snapshot->ooms;
   const auto own = std::ranges::find(all, refused.told->number, &OomExplanation::number);
   return own == all.end() || !device->snapshot->is_consistent ? nullptr : &*own;

@@ -51,9 +51,8 @@ std::optional<EvidencePlace> evidence_at_peak(const DeviceAnalysis& device,
 }
 
 std::optional<EvidencePlace> evidence_of(const Finding& finding, const Analysis& analysis) {
-  const auto device =
-      std::ranges::find(analysis.devices, finding.device, &DeviceAnalysis::device);
-  if (device == analysis.devices.end() || device->pool) return std::nullopt;
+  const DeviceAnalysis* device = find_device(analysis, finding.device);
+  if (!device || device->pool) return std::nullopt;
   if (is_refusal(finding)) {
     const auto refusal = refusal_of(finding, *device);
     if (!refusal) return std::nullopt;
