@@ -11,6 +11,32 @@
 
 namespace gpumemprof {
 
+/// Why a text is no JSON: keeps nothing of it, so that a hostile one costs no memory.
+class JsonCheck final : public nlohmann::json::json_sax_t {
+ public:
+  explicit JsonCheck(size_t most_nested) : most_nested_(most_nested) {}
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(int64_t) override { return true; }
+  bool number_unsigned(uint64_t) override { return true; }
+  bool number_float(double, const std::string&) override { return true; }
+  bool string(std::string&) override { return true; }
+  bool binary(nlohmann::json::binary_t&) override { return true; }
+  bool key(std::string&) override { return true; }
+  bool start_object(size_t) override { return ++nested_ <= most_nested_; }
+  bool end_object() override { return --nested_, true; }
+  bool start_array(size_t) override { return ++nested_ <= most_nested_; }
+  bool end_array() override { return --nested_, true; }
+  bool parse_error(size_t position, const std::string&,
+                   const nlohmann::detail::exception&) override {
+    return error_at = position, false;
+  }
+  size_t error_at = 0;
+
+ private:
+  size_t nested_ = 0, most_nested_;
+};
+
 /// Of one text or name.
 inline constexpr size_t kMostFieldBytes = 4096;
 

@@ -20,29 +20,6 @@ constexpr size_t kMostHolders = 100'000, kMostTexts = 16;
 constexpr size_t kMostHolderFiles = 4'096, kMostLooks = 64;
 constexpr std::string_view kSchema = "gpumemprof.holders/";
 
-/// Keeps the place of the first error; the values themselves are read by the ordinary parser.
-class ErrorPlace : public nlohmann::json_sax<Json> {
- public:
-  bool null() override { return true; }
-  bool boolean(bool) override { return true; }
-  bool number_integer(number_integer_t) override { return true; }
-  bool number_unsigned(number_unsigned_t) override { return true; }
-  bool number_float(number_float_t, const string_t&) override { return true; }
-  bool string(string_t&) override { return true; }
-  bool binary(binary_t&) override { return true; }
-  bool start_object(size_t) override { return true; }
-  bool key(string_t&) override { return true; }
-  bool end_object() override { return true; }
-  bool start_array(size_t) override { return true; }
-  bool end_array() override { return true; }
-  bool parse_error(size_t position, const std::string&,
-                   const nlohmann::detail::exception&) override {
-    at = position;
-    return false;
-  }
-  uint64_t at = 0;
-};
-
 uint64_t number_in(const Json& object, const char* key) {
   return number_field(object, key).value_or(0);
 }
@@ -116,8 +93,8 @@ Status take_look(const Json& json, HoldersLook* out) {
 }  // namespace
 
 Result<ProcessHolders> parse_holders(std::string_view text) {
-  ErrorPlace place;
-  if (!Json::sax_parse(text, &place)) return fail_at(place.at, "not a holders file: not JSON");
+  JsonCheck check(SIZE_MAX);
+  if (!Json::sax_parse(text, &check)) return fail_at(check.error_at, "not a holders file: not JSON");
   const Json json = Json::parse(text, nullptr, false);
   if (!json.is_object()) return bad("no object");
   const std::string schema = text_field(json, "schema");

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/folder.h"
+#include "base/json_fields.h"
 #include "trace/label_frames.h"
 
 namespace gpumemprof {
@@ -15,36 +16,9 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr size_t kMostBytes = 256u << 20;
-constexpr size_t kMostText = 4096, kMostDepth = 1024;
+constexpr size_t kMostText = 4096, kMostDepth = 1024, kMostNested = 4;
 constexpr size_t kMostLineFiles = 10'000;
 constexpr std::string_view kSchema = "gpumemprof.operations/1";
-
-/// Reads a document without keeping it: where it is not JSON, or deeper than ours ever are, `error`
-/// says at which byte.
-class Checker final : public Json::json_sax_t {
- public:
-  static constexpr int kMostNesting = 4;
-  bool null() override { return true; }
-  bool boolean(bool) override { return true; }
-  bool number_integer(int64_t) override { return true; }
-  bool number_unsigned(uint64_t) override { return true; }
-  bool number_float(double, const std::string&) override { return true; }
-  bool string(std::string&) override { return true; }
-  bool binary(Json::binary_t&) override { return true; }
-  bool key(std::string&) override { return true; }
-  bool start_object(size_t) override { return ++depth_ <= kMostNesting; }
-  bool end_object() override { return --depth_, true; }
-  bool start_array(size_t) override { return ++depth_ <= kMostNesting; }
-  bool end_array() override { return --depth_, true; }
-  bool parse_error(size_t position, const std::string&,
-                   const nlohmann::detail::exception&) override {
-    return error_at = position, false;
-  }
-  size_t error_at = 0;
-
- private:
-  int depth_ = 0;
-};
 
 /// What is checked while a document is taken apart; the first failure stays.
 class Taker {
@@ -162,10 +136,8 @@ std::string_view layer_of(const OperationFile& file, std::string_view operation)
 }  // namespace
 
 Result<OperationFile> parse_operation_file(std::string_view text) {
-  Checker checker;
-  if (!Json::sax_parse(text, &checker)) {
-    return fail_at(checker.error_at, "not a list of operations");
-  }
+  JsonCheck check(kMostNested);
+  if (!Json::sax_parse(text, &check)) return fail_at(check.error_at, "not a list of operations");
   const Json document = Json::parse(text, nullptr, false);
   if (!document.is_object()) return fail_at(0, "not a list of operations");
   OperationFile out;
