@@ -23,7 +23,7 @@ enum class ErrorCode : uint8_t {
 struct Error {
   ErrorCode code = ErrorCode::kSystem;
   std::string message;
-  std::optional<uint64_t> offset;
+  std::optional<uint64_t> offset = {};
 };
 
 template <class T>
@@ -31,7 +31,7 @@ using Result = std::expected<T, Error>;
 using Status = std::expected<void, Error>;
 
 inline std::unexpected<Error> fail(ErrorCode code, std::string message) {
-  return std::unexpected(Error{code, std::move(message), std::nullopt});
+  return std::unexpected(Error{code, std::move(message)});
 }
 
 inline std::unexpected<Error> fail_at(uint64_t offset, std::string message) {

@@ -46,7 +46,7 @@ int advise_recording(const std::vector<std::string>& paths, const AdviseArgument
   const Analysis& analysis = analyzed->analysis;
   const Tables& tables = analyzed->tables();
   if (!failure.empty() && analysis.events == 0)
-    return report_error("", {ErrorCode::kUsage, failure, std::nullopt});
+    return report_error("", {ErrorCode::kUsage, failure});
   auto report = advise_on_recording(analysis, tables, [&] { return input->events(); });
   if (!report) return report_error(subject, report.error());
   if (trials) trials->measure(analysis, tables, &*report);
@@ -87,7 +87,7 @@ int advise_program(std::vector<std::string> command, const AdviseArguments& argu
   // changed run that gets further has done other work, so that nothing can be measured.
   const bool is_failed = !base->failure.empty();
   if (is_failed && !has_recording(base->folder))
-    return report_error("", {ErrorCode::kUsage, base->failure, std::nullopt});
+    return report_error("", {ErrorCode::kUsage, base->failure});
   const bool is_measured = !arguments.no_measuring && !is_failed;
   return advise_recording({base->folder}, arguments, is_measured ? &trials : nullptr,
                           base->failure);
@@ -111,14 +111,8 @@ void add_advise_command(CLI::App& app, CommandContext& context) {
                    "recordings: folders or .gmp files; or, after --, a program")
       ->type_name("DIR|FILE...")
       ->required();
-  command
-      ->add_option("--format", arguments->format,
-                   "text or json (default: by --output's extension, else text)")
-      ->check(CLI::IsMember({"text", "txt", "json"}));
-  command
-      ->add_option("-o,--output", arguments->output,
-                   "write to this file instead of standard output")
-      ->type_name("FILE");
+  add_format_option(command, &arguments->format, false);
+  add_output_option(command, &arguments->output);
   command->add_flag("--no-seal", arguments->no_seal, "do not compress the files of the recording");
   command->add_flag("--no-measuring", arguments->no_measuring,
                     "with a program: run it once and simulate");

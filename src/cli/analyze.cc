@@ -204,20 +204,18 @@ int analyze_command(AnalyzeArguments& arguments) {
       (!has_events || report_format(arguments.format, arguments.output) == "html"))
     return report_error("", {ErrorCode::kUsage,
                              "--price and --prices are for recordings and snapshots, as text or "
-                             "JSON",
-                             std::nullopt});
+                             "JSON"});
   if (kind == InputKind::kOomDump) return analyze_oom_dump(arguments);
   if (kind == InputKind::kSamples) {
     if (!arguments.fail_on.empty()) {
       return report_error(
-          subject, {ErrorCode::kUsage, "--fail-on is for recordings and snapshots, not for samples",
-                    std::nullopt});
+          subject,
+          {ErrorCode::kUsage, "--fail-on is for recordings and snapshots, not for samples"});
     }
     if (!arguments.anonymize) return analyze_telemetry_file(arguments);
     return report_error(subject, {ErrorCode::kUsage,
                                   "--anonymize is for recordings and snapshots, "
-                                  "not for samples",
-                                  std::nullopt});
+                                  "not for samples"});
   }
   if (!(arguments.sensitivity > 0 && arguments.sensitivity <= 1)) return wrong_sensitivity();
   const std::string format = report_format(arguments.format, arguments.output);
@@ -245,7 +243,7 @@ int analyze_command(AnalyzeArguments& arguments) {
   if (drawn != kExitOk || shown->failures.empty()) return drawn;
   std::string why;
   for (const std::string& one : shown->failures) why += (why.empty() ? "" : "; ") + one;
-  report_error("--fail-on", {ErrorCode::kUsage, why, std::nullopt});
+  report_error("--fail-on", {ErrorCode::kUsage, why});
   return kExitConditionHolds;
 }
 
@@ -287,18 +285,10 @@ void add_analyze_command(CLI::App& app, CommandContext& context) {
     add_documented_options(command, path, arguments.get());
   else
     path->required();
-  command
-      ->add_option("--format", arguments->format,
-                   "text, json or html (default: by --output's extension, else text)")
-      ->check(CLI::IsMember({"text", "txt", "json", "html"}));
-  command
-      ->add_option("-o,--output", arguments->output,
-                   "write to this file instead of standard output")
-      ->type_name("FILE");
+  add_format_option(command, &arguments->format, true);
+  add_output_option(command, &arguments->output);
   command->add_flag("--full-stacks", arguments->full_stacks, "text: every frame of every stack");
-  command->add_option("--color", arguments->color, "auto, always or never; NO_COLOR is respected")
-      ->check(CLI::IsMember({"auto", "always", "never"}))
-      ->capture_default_str();
+  add_color_option(command, &arguments->color);
   command->add_flag("--anonymize", arguments->anonymize,
                     "recordings: replace names of files, functions, hosts and commands, except "
                     "those of public packages");
@@ -329,7 +319,7 @@ void add_analyze_command(CLI::App& app, CommandContext& context) {
   command->callback([arguments, &context] {
     context.exit_code =
         arguments->paths.empty()
-            ? report_error("", {ErrorCode::kUsage, "--input or a path is required", std::nullopt})
+            ? report_error("", {ErrorCode::kUsage, "--input or a path is required"})
             : analyze_command(*arguments);
   });
 }

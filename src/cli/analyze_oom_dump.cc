@@ -39,8 +39,7 @@ int analyze_oom_dump(const AnalyzeArguments& arguments) {
   if (arguments.anonymize || !arguments.fail_on.empty()) {
     return report_error(path, {ErrorCode::kUsage,
                                "is the dump of an out-of-memory error, which takes neither "
-                               "--anonymize nor --fail-on: analyze the recording that contains it",
-                               std::nullopt});
+                               "--anonymize nor --fail-on: analyze the recording that contains it"});
   }
   if (format == "html") return write_page_of({arguments.paths}, arguments.output, {});
   auto refused = read_oom_dump(path);

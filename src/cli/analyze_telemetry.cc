@@ -16,8 +16,7 @@
 namespace gpumemprof {
 
 int wrong_sensitivity() {
-  return report_error(
-      "", {ErrorCode::kUsage, "--sensitivity must be above 0 and at most 1", std::nullopt});
+  return report_error("", {ErrorCode::kUsage, "--sensitivity must be above 0 and at most 1"});
 }
 
 int analyze_telemetry_file(const AnalyzeArguments& arguments) {

@@ -223,7 +223,7 @@ int failed(const Error& error) {
 
 int diagnose(DiagnoseArguments& arguments) {
   if (auto wrong = wrong_pace(arguments.pace); !wrong.empty())
-    return report_error("", {ErrorCode::kUsage, wrong, std::nullopt});
+    return report_error("", {ErrorCode::kUsage, wrong});
   if (auto known = arguments.device.resolve(); !known) return report_error("", known.error());
   if (arguments.device.number >= 0) arguments.sampler.device = arguments.device.number;
   auto folder = make_folder(arguments.output);

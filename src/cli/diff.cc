@@ -190,8 +190,7 @@ int write_diff_page(Run& first, const DiffSide& a, Run* second, const DiffSide& 
 int diff(const DiffArguments& arguments) {
   if (arguments.b.empty() && arguments.steps.empty()) {
     return report_error(
-        "", {ErrorCode::kUsage, "give a second run, or two steps of one run: --steps A B",
-             std::nullopt});
+        "", {ErrorCode::kUsage, "give a second run, or two steps of one run: --steps A B"});
   }
   const auto names = arguments.anonymize ? std::make_shared<Anonymizer>() : nullptr;
   const bool is_one = arguments.b.empty();
@@ -251,20 +250,12 @@ void add_diff_command(CLI::App& app, CommandContext& context) {
                    "cpu, cuda:1, …; PID/cuda:1 for one process (default: each run's main device, of "
                    "processes with the same role)")
       ->type_name("NAME");
-  command
-      ->add_option("--format", arguments->format,
-                   "text, json or html (default: by --output's extension, else text)")
-      ->check(CLI::IsMember({"text", "txt", "json", "html"}));
-  command
-      ->add_option("-o,--output", arguments->output,
-                   "write to this file instead of standard output")
-      ->type_name("FILE");
+  add_format_option(command, &arguments->format, true);
+  add_output_option(command, &arguments->output);
   command->add_option("--rows", arguments->rows, "text: rows per table")
       ->type_name("N")
       ->capture_default_str();
-  command->add_option("--color", arguments->color, "auto, always or never; NO_COLOR is respected")
-      ->check(CLI::IsMember({"auto", "always", "never"}))
-      ->capture_default_str();
+  add_color_option(command, &arguments->color);
   command->add_flag(
       "--anonymize", arguments->anonymize,
       "replace names of files, functions, hosts and commands, except those of public packages");

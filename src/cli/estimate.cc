@@ -10,6 +10,7 @@
 #include "cli/estimate_exported.h"
 #include "cli/estimate_trace.h"
 #include "cli/help.h"
+#include "cli/render.h"
 
 namespace gpumemprof {
 namespace {
@@ -171,12 +172,8 @@ void add_estimate_command(CLI::App& app, CommandContext& context) {
   add_run(*command, arguments);
   add_limits(*command, arguments);
   add_configuration_options(*command, &arguments);
-  command->add_option("--format", arguments.format, "text or json")
-      ->check(CLI::IsMember({"text", "json"}))
-      ->capture_default_str();
-  command
-      ->add_option("-o,--output", arguments.output, "write to this file instead of standard output")
-      ->type_name("FILE");
+  add_text_or_json_option(command, &arguments.format);
+  add_output_option(command, &arguments.output);
   command->add_option("command", line->parsed, "the program and its arguments")
       ->type_name("COMMAND");
   command->allow_extras();  // options of a command: command_words() tells them from ours

@@ -79,8 +79,7 @@ int explain(const ExplainArguments& arguments) {
                                "no out-of-memory message found in " +
                                    format_count(log->bytes_read) +
                                    " bytes: pass what PyTorch, TensorFlow, the kernel or the "
-                                   "container printed, from \"out of memory\" on",
-                               std::nullopt});
+                                   "container printed, from \"out of memory\" on"});
   }
   const std::string format = report_format(arguments.format, arguments.output);
   const std::string text =
@@ -101,17 +100,9 @@ void add_explain_oom_command(CLI::App& app, CommandContext& context) {
           "a log or other text with the message, or a TensorFlow memory dump; - is standard input")
       ->type_name("FILE|-")
       ->capture_default_str();
-  command
-      ->add_option("--format", arguments->format,
-                   "text or json (default: by --output's extension, else text)")
-      ->check(CLI::IsMember({"text", "txt", "json"}));
-  command
-      ->add_option("-o,--output", arguments->output,
-                   "write to this file instead of standard output")
-      ->type_name("FILE");
-  command->add_option("--color", arguments->color, "auto, always or never; NO_COLOR is respected")
-      ->check(CLI::IsMember({"auto", "always", "never"}))
-      ->capture_default_str();
+  add_format_option(command, &arguments->format, false);
+  add_output_option(command, &arguments->output);
+  add_color_option(command, &arguments->color);
   command->callback([arguments, &context] { context.exit_code = explain(*arguments); });
 }
 

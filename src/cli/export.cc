@@ -45,8 +45,7 @@ int export_tables(const ExportArguments& arguments) {
     return report_error("", {ErrorCode::kUsage,
                              arguments.to == "parquet"
                                  ? "--to parquet writes a folder: give --output FOLDER"
-                                 : "--to sqlite writes a file: give --output FILE",
-                             std::nullopt});
+                                 : "--to sqlite writes a file: give --output FILE"});
   std::vector<std::string> words = {arguments.to, arguments.output};
   if (!arguments.no_seal) words.emplace_back("seal");
   if (arguments.anonymize) words.emplace_back("anonymize");
@@ -210,19 +209,17 @@ int export_source(const ExportArguments& arguments) {
   if (arguments.to.empty()) {
     return report_error("", {ErrorCode::kUsage,
                              "--to is required: jsonl, csv, perfetto, perfetto-tar, parquet, sqlite, "
-                             "pprof, speedscope, folded, html or snapshot (see gpumemprof export --help)",
-                             std::nullopt});
+                             "pprof, speedscope, folded, html or snapshot (see gpumemprof export --help)"});
   }
   const std::string subject = arguments.paths.size() == 1 ? arguments.paths[0] : "";
   if (const std::string wrong = wrong_use(arguments); !wrong.empty()) {
-    return report_error("", {ErrorCode::kUsage, wrong, std::nullopt});
+    return report_error("", {ErrorCode::kUsage, wrong});
   }
   const bool is_binary = arguments.to == "pprof" || arguments.to.starts_with("perfetto") ||
                          arguments.to == "snapshot";
   if (is_binary && arguments.output.empty() && isatty(STDOUT_FILENO) == 1) {
     return report_error("", {ErrorCode::kUsage,
-                             arguments.to + " is binary: give --output FILE or a pipe",
-                             std::nullopt});
+                             arguments.to + " is binary: give --output FILE or a pipe"});
   }
   if (arguments.to == "parquet" || arguments.to == "sqlite") return export_tables(arguments);
   if (arguments.to == "html") return export_page(arguments, subject);

@@ -12,6 +12,7 @@
 #include "base/size.h"
 #include "cli/accelerator_text.h"
 #include "cli/commands.h"
+#include "cli/render.h"
 #include "cli/second_profiler.h"
 #include "cli/tensorflow.h"
 #include "cli/tensorflow_info.h"
@@ -187,8 +188,7 @@ int info(InfoArguments& arguments) {
       !all.devices.empty() && wanted >= static_cast<int>(all.devices.size()))
     return report_error("", {ErrorCode::kUsage,
                              "--device " + std::to_string(wanted) + ": there are " +
-                                 std::to_string(all.devices.size()) + " accelerators here",
-                             std::nullopt});
+                                 std::to_string(all.devices.size()) + " accelerators here"});
   const Json out = info_json(arguments, all);
   if (arguments.format == "json") {
     std::printf("%s\n", out.dump(1, ' ', false, Json::error_handler_t::replace).c_str());
@@ -207,9 +207,7 @@ void add_info_command(CLI::App& app, CommandContext& context) {
   add_device_option(command, context, &arguments->device, "only this accelerator");
   command->add_flag("--detailed", arguments->detailed,
                     "also show exact counters of the recordings, the probe, and OOM kills");
-  command->add_option("--format", arguments->format, "text or json")
-      ->check(CLI::IsMember({"text", "json"}))
-      ->capture_default_str();
+  add_text_or_json_option(command, &arguments->format);
   command->callback([arguments, &context] { context.exit_code = info(*arguments); });
 }
 

@@ -23,7 +23,7 @@ int serve_tools(const McpArguments& arguments) {
   const auto memory = parse_size(arguments.memory);
   if (!memory) return report_error("--memory", memory.error());
   if (*memory < kLeastMemoryBytes)
-    return report_error("--memory", {ErrorCode::kUsage, "must be 2GiB or more", std::nullopt});
+    return report_error("--memory", {ErrorCode::kUsage, "must be 2GiB or more"});
   const nlohmann::json options = {{"command", own_program()},
                                   {"memory", format_bytes(*memory)},
                                   {"memory_bytes", *memory},

@@ -99,7 +99,7 @@ int report_output_error(const Output& output, const Error& error) {
 
 int say_losses(const std::string& subject, const Loss& loss) {
   if (is_complete(loss)) return kExitOk;
-  report_error(subject, {ErrorCode::kSystem, loss_sentence(loss), std::nullopt});
+  report_error(subject, {ErrorCode::kSystem, loss_sentence(loss)});
   return loss.has_every_event() ? kExitOk : kExitToolFailed;
 }
 

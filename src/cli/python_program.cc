@@ -40,8 +40,7 @@ int become_python(std::vector<std::string> arguments) {
   execvp(argv[0], argv.data());
   return report_error(arguments[0], {ErrorCode::kSystem,
                                      std::string("cannot be started: ") + strerror(errno) +
-                                         "; set GPUMEMPROF_PYTHON to the Python to use",
-                                     std::nullopt});
+                                         "; set GPUMEMPROF_PYTHON to the Python to use"});
 }
 
 int become_child(const std::string& module, const std::vector<std::string>& words) {

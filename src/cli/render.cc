@@ -23,4 +23,29 @@ bool report_color(const std::string& choice, const std::string& output) {
          std::string_view(terminal) != "dumb";
 }
 
+void add_format_option(CLI::App* command, std::string* format, bool has_html) {
+  const std::string formats = has_html ? "text, json or html" : "text or json";
+  command
+      ->add_option("--format", *format, formats + " (default: by --output's extension, else text)")
+      ->check(has_html ? CLI::IsMember({"text", "txt", "json", "html"})
+                       : CLI::IsMember({"text", "txt", "json"}));
+}
+
+void add_text_or_json_option(CLI::App* command, std::string* format) {
+  command->add_option("--format", *format, "text or json")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
+}
+
+void add_output_option(CLI::App* command, std::string* output) {
+  command->add_option("-o,--output", *output, "write to this file instead of standard output")
+      ->type_name("FILE");
+}
+
+void add_color_option(CLI::App* command, std::string* color) {
+  command->add_option("--color", *color, "auto, always or never; NO_COLOR is respected")
+      ->check(CLI::IsMember({"auto", "always", "never"}))
+      ->capture_default_str();
+}
+
 }  // namespace gpumemprof

@@ -29,16 +29,14 @@ int keep_runs(const RunsArguments& arguments) {
         "runs", {ErrorCode::kUsage,
                  "there is no action '" + arguments.action +
                      (meant.empty() ? "': add, list, show, diff or rm"
-                                    : "'; did you mean " + meant + "?"),
-                 std::nullopt});
+                                    : "'; did you mean " + meant + "?")});
   }
   std::string store = arguments.store;
   if (const char* named = std::getenv("GPUMEMPROF_RUNS"); store.empty() && named) store = named;
   if (store.empty())
     return report_error("runs", {ErrorCode::kUsage,
                                  "name the store: --store FOLDER, --store s3://BUCKET/FOLDER, or "
-                                 "set GPUMEMPROF_RUNS",
-                                 std::nullopt});
+                                 "set GPUMEMPROF_RUNS"});
   const nlohmann::json options = {
       {"command", own_program()},   {"store", store},
       {"commit", arguments.commit}, {"model", arguments.model},

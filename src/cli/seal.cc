@@ -29,7 +29,7 @@ Result<int> seal_folder(const std::string& folder) {
               static_cast<unsigned long long>(totals.events),
               format_bytes(totals.bytes_before).c_str(), format_bytes(totals.bytes_after).c_str());
   for (const std::string& why : totals.left) {
-    report_error("", {ErrorCode::kBadInput, why, std::nullopt});
+    report_error("", {ErrorCode::kBadInput, why});
   }
   return totals.left.empty() ? kExitOk : kExitBadInput;
 }

@@ -51,7 +51,7 @@ int serve(const ServeArguments& arguments, const sigset_t& stop) {
   if (!address) return report_error("", address.error());
   if (arguments.camera.alerts.warning_percent > arguments.camera.alerts.critical_percent) {
     return report_error(
-        "", {ErrorCode::kUsage, "--warning-threshold is above --critical-threshold", std::nullopt});
+        "", {ErrorCode::kUsage, "--warning-threshold is above --critical-threshold"});
   }
   auto token = find_token(arguments);
   if (!token) return report_error("", token.error());
@@ -59,8 +59,7 @@ int serve(const ServeArguments& arguments, const sigset_t& stop) {
     return report_error("", {ErrorCode::kUsage,
                              "--listen " + address_text(*address) +
                                  " can be reached from other machines: a token is required "
-                                 "(--token-file FILE, or GPUMEMPROF_TOKEN)",
-                             std::nullopt});
+                                 "(--token-file FILE, or GPUMEMPROF_TOKEN)"});
   }
   auto server = HttpServer::open(*address, {});
   if (!server) return report_error("", server.error());

@@ -35,8 +35,7 @@ int ask(SqlArguments arguments) {
   }
   if (!arguments.file.empty()) {
     if (!query.is_null())
-      return report_error(
-          "", {ErrorCode::kUsage, "give a query or --file, not both", std::nullopt});
+      return report_error("", {ErrorCode::kUsage, "give a query or --file, not both"});
     auto text = read_small_file(arguments.file, kMostQueryBytes);
     if (!text) return report_error(arguments.file, text.error());
     query = *text;
@@ -44,8 +43,7 @@ int ask(SqlArguments arguments) {
   if (arguments.words.empty())
     return report_error("", {ErrorCode::kUsage,
                              "sql: name the runs before the query (see " +
-                                 std::string(tool_name()) + " sql --help)",
-                             std::nullopt});
+                                 std::string(tool_name()) + " sql --help)"});
   const nlohmann::json options = {{"query", query},
                                   {"format", arguments.format},
                                   {"timeout_s", arguments.timeout_s},

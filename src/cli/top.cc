@@ -17,6 +17,7 @@
 #include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/output.h"
+#include "cli/render.h"
 #include "cli/watch.h"
 #include "live/sampler.h"
 #include "picture/camera.h"
@@ -233,7 +234,7 @@ int top(const TopArguments& arguments) {
   if (alerts.warning_percent > alerts.critical_percent)
     wrong = "--warning-threshold is above --critical-threshold";
   if (!arguments.once && arguments.format == "json") wrong = "--format json needs --once";
-  if (!wrong.empty()) return report_error("", {ErrorCode::kUsage, wrong, std::nullopt});
+  if (!wrong.empty()) return report_error("", {ErrorCode::kUsage, wrong});
   if (arguments.once) return print_once(arguments);
   const char* plain = std::getenv("NO_COLOR");
   const bool with_colour =
@@ -262,9 +263,7 @@ void add_top_command(CLI::App& app, CommandContext& context) {
   command->add_option("--interval", arguments->interval_s, "refresh interval in seconds")
       ->type_name("S")
       ->capture_default_str();
-  command->add_option("--color", arguments->colour, "auto, always or never; NO_COLOR is respected")
-      ->check(CLI::IsMember({"auto", "always", "never"}))
-      ->capture_default_str();
+  add_color_option(command, &arguments->colour);
   add_camera_thresholds(command, &arguments->camera);
   command->callback([arguments, &context] { context.exit_code = top(*arguments); });
 }

@@ -203,7 +203,7 @@ int track(TrackArguments& arguments) {
   TelemetryEvent& identity = arguments.sampler.identity;
   resolve_identity(arguments, &identity);
   if (auto wrong = wrong_arguments(arguments, identity); !wrong.empty())
-    return report_error("", {ErrorCode::kUsage, wrong, std::nullopt});
+    return report_error("", {ErrorCode::kUsage, wrong});
   auto watched = open_watched(&arguments);
   if (!watched) return report_error("", watched.error());
   auto& [sampler, writer] = *watched;

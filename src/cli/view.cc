@@ -76,7 +76,7 @@ int view(const ViewArguments& arguments, const sigset_t& stop) {
   std::vector<std::vector<std::string>> files;
   for (const std::string& path : arguments.paths) {
     if (access(path.c_str(), R_OK) != 0)
-      return report_error(path, {ErrorCode::kNotFound, strerror(errno), std::nullopt});
+      return report_error(path, {ErrorCode::kNotFound, strerror(errno)});
     files.push_back({path});
   }
   if (!arguments.html.empty()) return write_page_of(files, arguments.html, how_to_load(arguments));

@@ -7,6 +7,7 @@
 #include "cli/input.h"
 #include "cli/output.h"
 #include "cli/progress.h"
+#include "cli/render.h"
 #include "report/whatif_report.h"
 
 namespace gpumemprof {
@@ -102,13 +103,8 @@ void add_whatif_command(CLI::App& app, CommandContext& context) {
   command->add_flag("--force", arguments->request.force,
                     "predict even if the replay of the recorded settings is not faithful");
   command->add_flag("--no-seal", arguments->no_seal, "do not compress the files of the recording");
-  command->add_option("--format", arguments->format, "text or json")
-      ->check(CLI::IsMember({"text", "json"}))
-      ->capture_default_str();
-  command
-      ->add_option("-o,--output", arguments->output,
-                   "write to this file instead of standard output")
-      ->type_name("FILE");
+  add_text_or_json_option(command, &arguments->format);
+  add_output_option(command, &arguments->output);
   command->callback([arguments, &context] { context.exit_code = what_if_command(*arguments); });
 }
 

@@ -57,7 +57,7 @@ class TopLevelKeys : public nlohmann::json_sax<Json> {
   bool enter(bool list) {
     if (depth_ == 0 && list) return false;
     if (++depth_ > kMaxDepth) {
-      error = {ErrorCode::kBadInput, "is nested too deeply", std::nullopt};
+      error = {ErrorCode::kBadInput, "is nested too deeply"};
       return false;
     }
     if (depth_ == 2) {

@@ -24,7 +24,7 @@ double ConfigReader::share(const char* name, double fallback) {
 }
 
 void ConfigReader::refuse(ErrorCode code, std::string message) {
-  if (!error_) error_ = Error{code, std::move(message), std::nullopt};
+  if (!error_) error_ = Error{code, std::move(message)};
 }
 
 bool is_megatron_config(const ConfigValues& values) {

@@ -21,7 +21,7 @@ constexpr int64_t kLookAgainNs = 4'000'000;  // at what is_later
 constexpr size_t kMostIgnored = 1 << 16;  // bytes that a client may send after its request
 
 Error system_error(const std::string& what) {
-  return {ErrorCode::kSystem, what + ": " + std::strerror(errno), std::nullopt};
+  return {ErrorCode::kSystem, what + ": " + std::strerror(errno)};
 }
 
 /// A socket address, and its length.
