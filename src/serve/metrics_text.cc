@@ -58,8 +58,4 @@ std::string metrics_text(const std::vector<MetricFamily>& families, MetricsForma
   return out;
 }
 
-std::string metrics_text(const Picture& picture, std::string_view version, MetricsFormat format) {
-  return metrics_text(metric_families(picture, version), format);
-}
-
 }  // namespace gpumemprof

@@ -19,6 +19,5 @@ std::string metrics_type(MetricsFormat format);  ///< the Content-Type
 /// The whole exposition of metric_families(). Both formats as their specifications of 2014 (0.0.4)
 /// and 2020 (OpenMetrics 1.0) want them.
 std::string metrics_text(const std::vector<MetricFamily>& families, MetricsFormat format);
-std::string metrics_text(const Picture& picture, std::string_view version, MetricsFormat format);
 
 }  // namespace gpumemprof

@@ -171,7 +171,8 @@ TEST(Service, ComparesPathsAndNothingElse) {
 }
 
 TEST(Metrics, HaveTheFiguresAndLeaveOutWhatIsUnknown) {
-  const std::string text = metrics_text(small_picture(), "1.2", MetricsFormat::kPrometheus);
+  const std::string text =
+      metrics_text(metric_families(small_picture(), "1.2"), MetricsFormat::kPrometheus);
   const auto has = [&](const std::string& line) {
     return ("\n" + text).find('\n' + line + '\n') != std::string::npos;
   };
@@ -189,7 +190,8 @@ TEST(Metrics, HaveTheFiguresAndLeaveOutWhatIsUnknown) {
 }
 
 TEST(Metrics, InOpenMetricsNameCountersWithoutTheirSuffixAndEnd) {
-  const std::string text = metrics_text(small_picture(), "1", MetricsFormat::kOpenMetrics);
+  const std::string text =
+      metrics_text(metric_families(small_picture(), "1"), MetricsFormat::kOpenMetrics);
   EXPECT_NE(text.find("# TYPE gpumemprof_recording_frees counter\n"), text.npos);
   EXPECT_NE(text.find("\ngpumemprof_recording_frees_total{"), text.npos);
   EXPECT_NE(text.find("# UNIT gpumemprof_recording_peak_bytes bytes\n"), text.npos);

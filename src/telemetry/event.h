@@ -50,9 +50,4 @@ std::string telemetry_csv_header();
 /// Errors: kBadInput with one sentence, no offset; kUnsupported for a version that is not known.
 Result<TelemetryEvent> parse_telemetry_record(std::string_view json);
 
-/// The same for a row of a table: `names` and `cells` have the same length; an empty cell is
-/// absent.
-Result<TelemetryEvent> parse_telemetry_row(const std::vector<std::string>& names,
-                                           const std::vector<std::string>& cells);
-
 }  // namespace gpumemprof

@@ -361,9 +361,4 @@ Result<TelemetryEvent> parse_telemetry_record(std::string_view json) {
   return telemetry_of(std::move(value), Shapes::kAny);
 }
 
-Result<TelemetryEvent> parse_telemetry_row(const std::vector<std::string>& names,
-                                           const std::vector<std::string>& cells) {
-  return telemetry_of(names, cells, Shapes::kAny);
-}
-
 }  // namespace gpumemprof

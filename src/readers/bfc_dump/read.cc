@@ -113,12 +113,6 @@ Result<BfcPool> read_bfc_dump(File& file) {
   return DumpReader().read(*bytes);
 }
 
-Result<BfcPool> read_bfc_dump(const std::string& path) {
-  auto file = open_file(path, FileMode::kRead);
-  if (!file) return std::unexpected(file.error());
-  return read_bfc_dump(**file);
-}
-
 bool looks_like_bfc_dump(std::string_view bytes) {
   ByteReader reader(bytes.substr(0, kPrefixBytes));
   if (reader.varint() != 0x0a) return false;  // field 1, text

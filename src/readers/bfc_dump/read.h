@@ -14,7 +14,6 @@ namespace gpumemprof {
 
 /// Errors: kSystem, kBadInput with the byte; so is a dump of more than kMostBfcChunks chunks.
 Result<BfcPool> read_bfc_dump(File& file);
-Result<BfcPool> read_bfc_dump(const std::string& path);
 
 /// A dump as a stream of kind "tensorflow_bfc_dump": every chunk in use is live before the first
 /// event, and one event of kind snapshot says so, since it is a moment and not a history. Sizes are

@@ -57,8 +57,6 @@ class Machine {
   /// Reads up to the STOP opcode. Errors: kBadInput with the offset of the opcode that is wrong.
   Result<Value> run(const Progress& on_progress);
 
-  uint64_t memo_entries() const { return memo_.size(); }
-
  private:
   // A recalled container: whoever changes it would change what others refer to.
   static constexpr uint32_t kRecalled = UINT32_MAX;

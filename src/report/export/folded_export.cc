@@ -5,11 +5,6 @@
 
 namespace gpumemprof {
 
-Status export_folded(const DeviceAnalysis& device, const Tables& tables, StackMoment at,
-                     const TextSink& sink) {
-  return export_folded(holders_of(device, at), tables, sink);
-}
-
 Status export_folded(const std::vector<Holder>& holders, const Tables& tables,
                      const TextSink& sink) {
   std::string text;

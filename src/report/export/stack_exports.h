@@ -15,9 +15,6 @@ enum class StackMoment { kPeak, kEnd, kTotal };
 
 /// "outer;inner;innermost BYTES", a line a stack, largest first; a frame is "function (file:line)".
 /// In frames `;` becomes `:`, and what cannot be printed U+FFFD. For flame graphs of any kind.
-Status export_folded(const DeviceAnalysis& device, const Tables& tables, StackMoment at,
-                     const TextSink& sink);
-/// The same of other holders, such as those of a moment.
 Status export_folded(const std::vector<Holder>& holders, const Tables& tables,
                      const TextSink& sink);
 /// The same of paths that are grouped otherwise: "encoder;0;activation;forward (net.py:9) BYTES".
