@@ -228,6 +228,11 @@ const DeviceAnalysis* practice_device(const Analysis& analysis, const Tables& ta
   return best;
 }
 
+void PracticeCandidate::add_stack(uint32_t stack, const Tables& tables) {
+  change.group_of[stack] = 0;
+  if (advice.stack == 0) advice.stack = leak_line(tables, stack);
+}
+
 std::string practice_line(const Tables& tables, uint32_t stack) {
   return short_line(tables, leak_line(tables, stack));
 }

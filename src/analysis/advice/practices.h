@@ -25,6 +25,10 @@ namespace gpumemprof {
 
 /// A practice that may apply: advice without its saving, and the change to simulate.
 struct PracticeCandidate {
+  explicit PracticeCandidate(const DeviceAnalysis& device) { change.device = device.device; }
+  /// The change is about the stack. The line of the first one is what the advice tells.
+  void add_stack(uint32_t stack, const Tables& tables);
+
   Advice advice;
   TraceChange change;
   bool is_of_leak = false;

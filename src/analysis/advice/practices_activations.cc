@@ -28,7 +28,7 @@ uint64_t bytes_at_peak(const DeviceAnalysis& device, const TraceChange& change) 
 /// `ends`: which of a stack's saved blocks count; those stacks are taken of which all are so.
 void find_graphs(const PracticeEvidence& evidence, const DeviceAnalysis& device, bool is_needed,
                  std::vector<PracticeCandidate>* out) {
-  PracticeCandidate candidate;
+  PracticeCandidate candidate(device);
   uint64_t largest = 0, most = 0, kept = 0;
   for (const auto& [stack, lives] : evidence.graph.by_stack) {
     const uint64_t count = is_needed ? lives.after_backward : lives.without_backward;
@@ -61,7 +61,6 @@ void find_graphs(const PracticeEvidence& evidence, const DeviceAnalysis& device,
     candidate.change.stays_bytes = kOperands * largest;
   }
   candidate.advice.evidence = {{"activation_bytes", at_peak}, {"kept_bytes_in_all", kept}};
-  candidate.change.device = device.device;
   out->push_back(std::move(candidate));
 }
 
@@ -122,7 +121,7 @@ void find_blocks(const PracticeEvidence& evidence, const DeviceAnalysis& device,
     if (family.total < device.figures.peak_bytes / kLeastShare) continue;
     const auto [least, most] = std::ranges::minmax(family.bytes | std::views::values);
     if (2 * least < most) continue;  // not equal
-    PracticeCandidate candidate;
+    PracticeCandidate candidate(device);
     uint64_t smallest = UINT64_MAX;
     for (const auto& [stack, number] : family.stacks) {
       candidate.change.group_of[stack] = number;
@@ -146,7 +145,6 @@ void find_blocks(const PracticeEvidence& evidence, const DeviceAnalysis& device,
     candidate.advice.evidence = {{"activation_bytes", family.total},
                                  {"blocks", family.bytes.size()}};
     candidate.change.rule = TraceChange::Rule::kOneGroupAtATime;
-    candidate.change.device = device.device;
     out->push_back(std::move(candidate));
   }
 }

@@ -29,14 +29,13 @@ bool is_weight(Category category) {
 void find_loaded(const PracticeEvidence& evidence, const DeviceAnalysis& device,
                  std::vector<PracticeCandidate>* out) {
   const Tables& tables = evidence.tables;
-  PracticeCandidate candidate;
+  PracticeCandidate candidate(device);
   uint64_t bytes = 0;
   for (const CategoryHolder& holder : device.categories.at_peak) {
     if (is_weight(holder.category) || !has_file(tables, holder.stack, "/torch/serialization.py"))
       continue;
     bytes += holder.bytes;
-    candidate.change.group_of[holder.stack] = 0;
-    if (candidate.advice.stack == 0) candidate.advice.stack = leak_line(tables, holder.stack);
+    candidate.add_stack(holder.stack, tables);
   }
   if (bytes == 0) return;
   candidate.advice.kind = "checkpoint_file_kept";
@@ -48,7 +47,6 @@ void find_loaded(const PracticeEvidence& evidence, const DeviceAnalysis& device,
       "dictionary";
   candidate.advice.evidence = {{"loaded_bytes", bytes}};
   candidate.change.rule = TraceChange::Rule::kGone;
-  candidate.change.device = device.device;
   out->push_back(std::move(candidate));
 }
 
@@ -72,7 +70,7 @@ void find_whole_data(const PracticeEvidence& evidence, const DeviceAnalysis& dev
     if (made != evidence.graph.allocated.end())
       largest_activation = std::max(largest_activation, made->second.largest_bytes);
   }
-  PracticeCandidate candidate;
+  PracticeCandidate candidate(device);
   uint64_t bytes = 0;
   for (const CategoryHolder& holder : device.categories.at_peak) {
     const auto made = evidence.graph.allocated.find(holder.stack);
@@ -82,8 +80,7 @@ void find_whole_data(const PracticeEvidence& evidence, const DeviceAnalysis& dev
     if (holder.bytes / holder.count < kMuchMore * largest_activation) continue;
     if (has_file(tables, holder.stack, "/torch/serialization.py")) continue;
     bytes += holder.bytes;
-    candidate.change.group_of[holder.stack] = 0;
-    if (candidate.advice.stack == 0) candidate.advice.stack = leak_line(tables, holder.stack);
+    candidate.add_stack(holder.stack, tables);
   }
   if (bytes == 0 || largest_activation == 0) return;
   candidate.advice.kind = "data_in_memory";
@@ -96,7 +93,6 @@ void find_whole_data(const PracticeEvidence& evidence, const DeviceAnalysis& dev
   candidate.advice.evidence = {{"data_bytes", bytes},
                                {"largest_activation_bytes", largest_activation}};
   candidate.change.rule = TraceChange::Rule::kGone;
-  candidate.change.device = device.device;
   out->push_back(std::move(candidate));
 }
 
@@ -121,7 +117,8 @@ void find_leaking(const PracticeEvidence& evidence, const DeviceAnalysis& device
       if (holder.category == Category::kInput) input += holder.bytes;
     }
     const bool is_input = finding.name == "growth" && 2 * input > bytes;
-    PracticeCandidate& candidate = by_name[is_input ? "inputs" : finding.name];
+    PracticeCandidate& candidate =
+        by_name.try_emplace(is_input ? "inputs" : finding.name, device).first->second;
     for (const uint32_t stack : stacks) candidate.change.group_of[stack] = 0;
     if (candidate.advice.kind.empty()) {
       candidate.advice.kind = is_input                   ? "inputs_kept"
@@ -143,7 +140,6 @@ void find_leaking(const PracticeEvidence& evidence, const DeviceAnalysis& device
   for (auto& [name, candidate] : by_name) {
     candidate.is_of_leak = true;
     candidate.change.rule = TraceChange::Rule::kGoneAfterStep;
-    candidate.change.device = device.device;
     if (!candidate.change.group_of.empty()) out->push_back(std::move(candidate));
   }
 }
@@ -155,16 +151,15 @@ void find_prefetched(const PracticeEvidence& evidence, std::vector<PracticeCandi
   for (const DeviceAnalysis& device : evidence.analysis.devices) {
     if (device.device >= tables.devices.size()) continue;
     if (device_name(tables.devices[device.device]) != "shared memory") continue;
-    PracticeCandidate candidate;
+    PracticeCandidate candidate(device);
     uint64_t bytes = 0, count = 0, largest = 0;
     for (const Holder& holder : device.holders_at_peak) {
       if (!has_file(tables, holder.stack, "/torch/utils/data/_utils/worker.py")) continue;
       bytes += holder.bytes, count += holder.count;
-      candidate.change.group_of[holder.stack] = 0;
+      candidate.add_stack(holder.stack, tables);
       if (const auto made = evidence.graph.allocated.find(holder.stack);
           made != evidence.graph.allocated.end())
         largest += made->second.largest_bytes;
-      if (candidate.advice.stack == 0) candidate.advice.stack = leak_line(tables, holder.stack);
     }
     if (bytes <= (kEnough + 1) * largest) continue;
     candidate.advice.kind = "prefetch";
@@ -176,7 +171,6 @@ void find_prefetched(const PracticeEvidence& evidence, std::vector<PracticeCandi
     candidate.advice.evidence = {
         {"ahead_bytes", bytes}, {"batch_bytes", largest}, {"blocks", count}};
     candidate.change.rule = TraceChange::Rule::kGone;
-    candidate.change.device = device.device;
     candidate.change.stays_bytes = (kEnough + 1) * largest;  // and the one that it makes
     out->push_back(std::move(candidate));
   }
@@ -186,7 +180,7 @@ void find_prefetched(const PracticeEvidence& evidence, std::vector<PracticeCandi
 void find_batch(const PracticeEvidence& evidence, const DeviceAnalysis& device,
                 std::vector<PracticeCandidate>* out) {
   if (evidence.analysis.ends.refused.empty()) return;
-  PracticeCandidate candidate;
+  PracticeCandidate candidate(device);
   uint64_t bytes = 0, most = 0;
   for (const CategoryHolder& holder : device.categories.at_peak) {
     if (!is_of_batch(holder, evidence.tables)) continue;
@@ -219,7 +213,6 @@ void find_batch(const PracticeEvidence& evidence, const DeviceAnalysis& device,
   if (device.step_levels.steps() == 0)
     candidate.advice.fix += ". No step ended, so the batch may have to be smaller still";
   candidate.advice.evidence = {{"held_bytes", bytes}};
-  candidate.change.device = device.device;
   out->push_back(std::move(candidate));
 }
 

@@ -51,7 +51,7 @@ void find_unused(const PracticeEvidence& evidence, const DeviceAnalysis& device,
                  std::vector<PracticeCandidate>* out) {
   const Tables& tables = evidence.tables;
   const Trained trained(evidence, device);
-  PracticeCandidate candidate;
+  PracticeCandidate candidate(device);
   absl::flat_hash_set<std::string_view> parents;
   uint64_t gradient_bytes = 0, activation_bytes = 0;
   for (const CategoryHolder& holder : device.categories.at_peak) {
@@ -60,8 +60,7 @@ void find_unused(const PracticeEvidence& evidence, const DeviceAnalysis& device,
     if (!trained.leaves_out(module)) continue;
     gradient_bytes += holder.bytes;
     parents.insert(parent_of(module));
-    candidate.change.group_of[holder.stack] = 0;
-    if (candidate.advice.stack == 0) candidate.advice.stack = leak_line(tables, holder.stack);
+    candidate.add_stack(holder.stack, tables);
   }
   if (gradient_bytes == 0) return;
   for (const CategoryHolder& holder : device.categories.at_peak) {
@@ -85,25 +84,23 @@ void find_unused(const PracticeEvidence& evidence, const DeviceAnalysis& device,
   candidate.advice.evidence = {{"gradient_bytes", gradient_bytes},
                                {"activation_bytes", activation_bytes}};
   candidate.change.rule = TraceChange::Rule::kGone;
-  candidate.change.device = device.device;
   out->push_back(std::move(candidate));
 }
 
-void add_kept(const std::string& what, uint64_t bytes, const DeviceAnalysis& device,
-              PracticeCandidate candidate, std::vector<PracticeCandidate>* out) {
+void add_kept(const std::string& what, uint64_t bytes, PracticeCandidate candidate,
+              std::vector<PracticeCandidate>* out) {
   candidate.advice.kind = "gradients_kept";
   candidate.advice.title = what + ": " + format_bytes(bytes) + " at the peak";
   candidate.advice.fix =
       "Call optimizer.zero_grad(set_to_none=True), the default, right after optimizer.step()";
   candidate.advice.evidence = {{"gradient_bytes", bytes}};
-  candidate.change.device = device.device;
   out->push_back(std::move(candidate));
 }
 
 /// The same of a file without steps, where the gradients' lives tell when they were used last.
 void find_idle(const PracticeEvidence& evidence, const DeviceAnalysis& device,
                std::vector<PracticeCandidate>* out) {
-  PracticeCandidate candidate;
+  PracticeCandidate candidate(device);
   uint64_t bytes = 0, most = 0;
   uint32_t freed_at = 0;
   for (const IdleGradient& one : device.categories.idle_gradients) {
@@ -119,7 +116,7 @@ void find_idle(const PracticeEvidence& evidence, const DeviceAnalysis& device,
   std::string what = "gradients stay allocated into the next step";
   if (freed_at != 0)
     what += ", until " + practice_line(evidence.tables, freed_at) + " frees them";
-  add_kept(what, bytes, device, std::move(candidate), out);
+  add_kept(what, bytes, std::move(candidate), out);
 }
 
 /// Gradients that live from one step into the next. Where they are added up over several passes
@@ -128,21 +125,19 @@ void find_kept(const PracticeEvidence& evidence, const DeviceAnalysis& device,
                std::vector<PracticeCandidate>* out) {
   if (device.categories.is_by_rules) return find_idle(evidence, device, out);
   const Trained trained(evidence, device);
-  PracticeCandidate candidate;
+  PracticeCandidate candidate(device);
   uint64_t bytes = 0;
   for (const CategoryHolder& holder : device.categories.at_peak) {
     if (holder.category != Category::kGradient) continue;
     if (trained.leaves_out(attribution_of(evidence.tables, holder.stack).module)) continue;
     bytes += holder.bytes;
-    candidate.change.group_of[holder.stack] = 0;
-    if (candidate.advice.stack == 0)
-      candidate.advice.stack = leak_line(evidence.tables, holder.stack);
+    candidate.add_stack(holder.stack, evidence.tables);
   }
   if (bytes == 0) return;
   candidate.change.rule = TraceChange::Rule::kMadeAnewEachStep;
   add_kept("gradients made at " + practice_line(evidence.tables, candidate.advice.stack) +
                " stay allocated into the next step",
-           bytes, device, std::move(candidate), out);
+           bytes, std::move(candidate), out);
 }
 
 /// A gradient as large as the table of an embedding of which few rows were looked up.
@@ -150,7 +145,7 @@ void find_sparse(const PracticeEvidence& evidence, const DeviceAnalysis& device,
                  std::vector<PracticeCandidate>* out) {
   constexpr uint64_t kFewRows = 4;  // one in so many
   const Tables& tables = evidence.tables;
-  PracticeCandidate candidate;
+  PracticeCandidate candidate(device);
   uint64_t gradient_bytes = 0;
   std::string_view module;
   for (const CategoryHolder& holder : device.categories.at_peak) {
@@ -158,8 +153,7 @@ void find_sparse(const PracticeEvidence& evidence, const DeviceAnalysis& device,
     if (!work.node.starts_with("Embedding") || holder.category == Category::kParameter) continue;
     gradient_bytes += holder.bytes;
     module = work.module;
-    candidate.change.group_of[holder.stack] = 0;
-    if (candidate.advice.stack == 0) candidate.advice.stack = leak_line(tables, holder.stack);
+    candidate.add_stack(holder.stack, tables);
   }
   if (gradient_bytes == 0) return;
   // A lookup returns one row per index, so it used at most that many rows.
@@ -179,7 +173,6 @@ void find_sparse(const PracticeEvidence& evidence, const DeviceAnalysis& device,
       "SparseAdam";
   candidate.advice.evidence = {{"gradient_bytes", gradient_bytes}, {"lookup_bytes", looked_up}};
   candidate.change.rule = TraceChange::Rule::kGone;
-  candidate.change.device = device.device;
   candidate.change.stays_bytes = looked_up;
   out->push_back(std::move(candidate));
 }
@@ -188,7 +181,7 @@ void find_sparse(const PracticeEvidence& evidence, const DeviceAnalysis& device,
 void find_temporaries(const PracticeEvidence& evidence, const DeviceAnalysis& device,
                       std::vector<PracticeCandidate>* out) {
   const Tables& tables = evidence.tables;
-  PracticeCandidate candidate;
+  PracticeCandidate candidate(device);
   uint64_t bytes = 0, count = 0, largest = 0;
   for (const CategoryHolder& holder : device.categories.at_peak) {
     if (holder.category != Category::kTemporary) continue;
@@ -197,8 +190,7 @@ void find_temporaries(const PracticeEvidence& evidence, const DeviceAnalysis& de
     if (const auto made = evidence.graph.allocated.find(holder.stack);
         made != evidence.graph.allocated.end())
       largest = std::max(largest, made->second.largest_bytes);
-    candidate.change.group_of[holder.stack] = 0;
-    if (candidate.advice.stack == 0) candidate.advice.stack = leak_line(tables, holder.stack);
+    candidate.add_stack(holder.stack, tables);
   }
   // Updating one parameter at a time needs two or three of the largest temporaries.
   constexpr uint64_t kStay = 3;
@@ -210,7 +202,6 @@ void find_temporaries(const PracticeEvidence& evidence, const DeviceAnalysis& de
   candidate.advice.fix = "Give the optimizer foreach=False, or fused=True if it supports that";
   candidate.advice.evidence = {{"temporary_bytes", bytes}, {"blocks", count}};
   candidate.change.rule = TraceChange::Rule::kGone;
-  candidate.change.device = device.device;
   candidate.change.stays_bytes = kStay * largest;
   out->push_back(std::move(candidate));
 }

@@ -91,7 +91,7 @@ uint64_t held_in_sizes(const std::set<uint64_t>& sizes, const CategoryHolder& ho
 
 void find_operation(const Operation& operation, const PracticeEvidence& evidence,
                     const DeviceAnalysis& device, std::vector<PracticeCandidate>* out) {
-  PracticeCandidate candidate;
+  PracticeCandidate candidate(device);
   std::pair<bool, uint64_t> most;
   std::string_view module;
   bool are_several = false;
@@ -122,7 +122,6 @@ void find_operation(const Operation& operation, const PracticeEvidence& evidence
   candidate.advice.fix = operation.fix;
   candidate.advice.cost = operation.cost;
   candidate.advice.evidence = {{"held_bytes", candidate.held_bytes}};
-  candidate.change.device = device.device;
   out->push_back(std::move(candidate));
 }
 
@@ -158,7 +157,7 @@ std::set<std::string_view> trained_before(const PracticeEvidence& evidence,
 void find_state(const PracticeEvidence& evidence, const DeviceAnalysis& device,
                 std::vector<PracticeCandidate>* out) {
   const std::set<std::string_view> before = trained_before(evidence, device);
-  PracticeCandidate candidate;
+  PracticeCandidate candidate(device);
   uint64_t most = 0;
   for (const CategoryHolder& holder : device.categories.at_peak) {
     if (holder.category != Category::kOptimizerState) continue;
@@ -177,7 +176,6 @@ void find_state(const PracticeEvidence& evidence, const DeviceAnalysis& device,
   candidate.advice.cost =
       "another optimizer may converge differently; sharding communicates in every step";
   candidate.advice.evidence = {{"held_bytes", candidate.held_bytes}};
-  candidate.change.device = device.device;
   out->push_back(std::move(candidate));
 }
 
