@@ -10,6 +10,30 @@ namespace {
 
 constexpr size_t kMostDefinitionBytes = 256u << 20;
 
+std::string compressed(std::string_view body) {
+  std::string payload;
+  put_compressed(&payload, body);
+  return payload;
+}
+
+/// Reads what is told of some events of a batch: one(event, in) after the step to each.
+template <class One>
+Status parse_of_events(std::string_view payload, const EventBatch& batch, const char* damaged,
+                       One one) {
+  auto body = parse_compressed(payload, kMostDefinitionBytes);
+  if (!body) return std::unexpected(body.error());
+  ByteReader in(*body);
+  uint64_t event = 0;
+  for (bool is_first = true; in.ok() && !in.at_end(); is_first = false) {
+    const uint64_t step = in.varint_at_most(UINT32_MAX);
+    event += step;
+    if (event >= batch.size() || (step == 0 && !is_first)) in.stop();
+    one(static_cast<uint32_t>(event), in);
+  }
+  if (!in.ok()) return fail(ErrorCode::kBadInput, damaged);
+  return {};
+}
+
 }  // namespace
 
 void put_compressed(std::string* out, std::string_view bytes) {
@@ -103,9 +127,7 @@ std::string encode_definitions(const Tables& tables, const StreamThreads& stream
     put_number(&body, static_cast<uint8_t>(d.size_is_requested));
   }
   *from = to;
-  std::string payload;
-  put_compressed(&payload, body);
-  return payload;
+  return compressed(body);
 }
 
 std::string encode_device_names(const Tables& tables, uint32_t first) {
@@ -118,32 +140,22 @@ std::string encode_device_names(const Tables& tables, uint32_t first) {
 }
 
 std::string encode_requested(const EventBatch& batch) {
-  std::string body, payload;
+  std::string body;
   uint32_t previous = 0;
   for (const RequestedSize& one : batch.requested) {
     put_varint(&body, one.event - previous);
     put_varint(&body, zigzag(static_cast<int64_t>(batch.size_bytes[one.event] - one.bytes)));
     previous = one.event;
   }
-  put_compressed(&payload, body);
-  return payload;
+  return compressed(body);
 }
 
 Status parse_requested(std::string_view payload, EventBatch* batch) {
-  auto body = parse_compressed(payload, kMostDefinitionBytes);
-  if (!body) return std::unexpected(body.error());
-  ByteReader in(*body);
-  uint64_t event = 0;
-  for (bool is_first = true; in.ok() && !in.at_end(); is_first = false) {
-    const uint64_t step = in.varint_at_most(UINT32_MAX);
-    event += step;
+  const auto one = [&](uint32_t event, ByteReader& in) {
     const uint64_t less = static_cast<uint64_t>(unzigzag(in.varint()));
-    if (event >= batch->size() || (step == 0 && !is_first)) in.stop();
-    if (!in.ok()) break;
-    batch->requested.push_back({static_cast<uint32_t>(event), batch->size_bytes[event] - less});
-  }
-  if (!in.ok()) return fail(ErrorCode::kBadInput, "damaged requested sizes");
-  return {};
+    if (in.ok()) batch->requested.push_back({event, batch->size_bytes[event] - less});
+  };
+  return parse_of_events(payload, *batch, "damaged requested sizes", one);
 }
 
 namespace {
@@ -154,7 +166,7 @@ constexpr uint8_t kIsDelayed = 1, kHasPlace = 2, kHasDeviceFree = 4;
 }  // namespace
 
 std::string encode_details(const EventBatch& batch) {
-  std::string body, payload;
+  std::string body;
   uint32_t previous = 0;
   for (const AllocatorDetail& one : batch.details) {
     const bool has_place = one.stream != 0 || one.pool != std::pair<int64_t, int64_t>{0, 0};
@@ -169,20 +181,12 @@ std::string encode_details(const EventBatch& batch) {
     if (one.has_device_free) put_varint(&body, one.device_free_bytes);
     previous = one.event;
   }
-  put_compressed(&payload, body);
-  return payload;
+  return compressed(body);
 }
 
 Status parse_details(std::string_view payload, EventBatch* batch) {
-  auto body = parse_compressed(payload, kMostDefinitionBytes);
-  if (!body) return std::unexpected(body.error());
-  ByteReader in(*body);
-  uint64_t event = 0;
-  for (bool is_first = true; in.ok() && !in.at_end(); is_first = false) {
-    const uint64_t step = in.varint_at_most(UINT32_MAX);
-    event += step;
-    if (event >= batch->size() || (step == 0 && !is_first)) in.stop();
-    AllocatorDetail one{.event = static_cast<uint32_t>(event)};
+  const auto read = [&](uint32_t event, ByteReader& in) {
+    AllocatorDetail one{.event = event};
     const uint8_t holds = in.number<uint8_t>();
     one.is_delayed_free = holds & kIsDelayed;
     if (holds & kHasPlace) {
@@ -191,9 +195,8 @@ Status parse_details(std::string_view payload, EventBatch* batch) {
     }
     if (holds & kHasDeviceFree) one.has_device_free = true, one.device_free_bytes = in.varint();
     if (in.ok()) batch->details.push_back(one);
-  }
-  if (!in.ok()) return fail(ErrorCode::kBadInput, "damaged details of an allocator");
-  return {};
+  };
+  return parse_of_events(payload, *batch, "damaged details of an allocator", read);
 }
 
 std::string encode_allocators(const Tables& tables) {
@@ -224,7 +227,7 @@ Status parse_allocators(std::string_view payload, uint32_t process, ProcessEntri
 }
 
 std::string encode_steps(const EventBatch& batch) {
-  std::string body, payload;
+  std::string body;
   absl::flat_hash_map<uint32_t, int64_t> step_of;  // by thread
   uint64_t previous = 0, last = 0;
   for (size_t i = 0; i < batch.step.size(); ++i) {
@@ -238,8 +241,7 @@ std::string encode_steps(const EventBatch& batch) {
     put_varint(&body, zigzag(static_cast<int64_t>(static_cast<uint64_t>(known) - last)));
     last = static_cast<uint64_t>(known);
   }
-  put_compressed(&payload, body);
-  return payload;
+  return compressed(body);
 }
 
 Status parse_steps(std::string_view payload, EventBatch* batch) {
