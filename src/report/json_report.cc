@@ -95,20 +95,10 @@ Json holders_json(const std::vector<Holder>& holders, const Tables& tables, bool
 }
 
 Json timeline_json(const Timeline& timeline) {
-  Json low = Json::array(), high = Json::array(), last = Json::array();
-  Json count = Json::array(), bytes = Json::array();
-  for (const TimelineBucket& bucket : timeline.buckets()) {
-    low.push_back(bucket.min_bytes), high.push_back(bucket.max_bytes),
-        last.push_back(bucket.last_bytes);
-    count.push_back(bucket.alloc_count), bytes.push_back(bucket.alloc_bytes);
-  }
-  return {{"start_ns", timeline.start_ns()},
-          {"bucket_ns", timeline.bucket_ns()},
-          {"min_bytes", low},
-          {"max_bytes", high},
-          {"last_bytes", last},
-          {"alloc_count", count},
-          {"alloc_bytes", bytes}};
+  Json out = levels_json(timeline);
+  out["alloc_count"] = column_json(timeline, &TimelineBucket::alloc_count);
+  out["alloc_bytes"] = column_json(timeline, &TimelineBucket::alloc_bytes);
+  return out;
 }
 
 Json lifetimes_json(const DeviceAnalysis& device) {

@@ -15,15 +15,11 @@ using Json = nlohmann::ordered_json;
 Json timeline_json(const DiffSide& side) {
   if (side.device == nullptr) return nullptr;
   const Timeline& timeline = side.device->timeline;
-  Json low = Json::array(), high = Json::array();
-  for (const TimelineBucket& bucket : timeline.buckets()) {
-    low.push_back(bucket.min_bytes), high.push_back(bucket.max_bytes);
-  }
   const uint64_t start = std::min(side.analysis->start_time_ns, timeline.start_ns());
   return {{"after_start_ns", timeline.start_ns() - start},
           {"bucket_ns", timeline.bucket_ns()},
-          {"min_bytes", low},
-          {"max_bytes", high}};
+          {"min_bytes", column_json(timeline, &TimelineBucket::min_bytes)},
+          {"max_bytes", column_json(timeline, &TimelineBucket::max_bytes)}};
 }
 
 Json side_json(const DiffSide& side) {

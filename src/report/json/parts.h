@@ -7,6 +7,7 @@
 
 #include "allocator/process_room.h"
 #include "analysis/oom_message/byte_range.h"
+#include "analysis/statistics/timeline.h"
 #include "base/or_null.h"
 #include "trace/tables.h"
 
@@ -27,6 +28,21 @@ inline nlohmann::ordered_json room_json(const ProcessRoom& room) {
           {"least_bytes", room.least_bytes},
           {"most_bytes", room.most_bytes},
           {"basis", room_basis_name(room.basis)}};
+}
+
+inline nlohmann::ordered_json column_json(const Timeline& timeline,
+                                          uint64_t TimelineBucket::*figure) {
+  nlohmann::ordered_json out = nlohmann::ordered_json::array();
+  for (const TimelineBucket& bucket : timeline.buckets()) out.push_back(bucket.*figure);
+  return out;
+}
+
+inline nlohmann::ordered_json levels_json(const Timeline& timeline) {
+  return {{"start_ns", timeline.start_ns()},
+          {"bucket_ns", timeline.bucket_ns()},
+          {"min_bytes", column_json(timeline, &TimelineBucket::min_bytes)},
+          {"max_bytes", column_json(timeline, &TimelineBucket::max_bytes)},
+          {"last_bytes", column_json(timeline, &TimelineBucket::last_bytes)}};
 }
 
 /// Innermost frame first, a text each.

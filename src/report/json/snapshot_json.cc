@@ -123,19 +123,6 @@ Json oom_json(const OomExplanation& oom, bool is_consistent, const Tables& table
   return out;
 }
 
-Json levels_json(const Timeline& timeline) {
-  Json low = Json::array(), high = Json::array(), last = Json::array();
-  for (const TimelineBucket& bucket : timeline.buckets()) {
-    low.push_back(bucket.min_bytes), high.push_back(bucket.max_bytes);
-    last.push_back(bucket.last_bytes);
-  }
-  return {{"start_ns", timeline.start_ns()},
-          {"bucket_ns", timeline.bucket_ns()},
-          {"min_bytes", low},
-          {"max_bytes", high},
-          {"last_bytes", last}};
-}
-
 void add_snapshot_peaks(const DeviceAnalysis& device, const Analysis& analysis, Json* out,
                         Json* unknown) {
   const SnapshotDevice& snapshot = *device.snapshot;
