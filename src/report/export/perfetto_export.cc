@@ -1,6 +1,7 @@
 #include "report/export/perfetto_export.h"
 
 #include <algorithm>
+#include <optional>
 #include <protozero/pbf_writer.hpp>
 
 #include "report/describe/facts.h"
@@ -145,6 +146,17 @@ class PerfettoWriter {
     return message;
   }
 
+  void emit_track(uint64_t track, std::optional<uint64_t> parent, const auto& describe) {
+    std::string packet;
+    pbf_writer message = begin_packet(&packet);
+    pbf_writer descriptor(message, pf::packet::kTrackDescriptor);
+    descriptor.add_uint64(pf::track::kUuid, track);
+    if (parent) descriptor.add_uint64(pf::track::kParentUuid, *parent);
+    describe(descriptor);
+    descriptor.commit();
+    emit(packet);
+  }
+
   uint32_t pid_of(uint16_t device) const {
     return process_at(tables_, device_at(tables_, device).process).pid;
   }
@@ -156,19 +168,15 @@ class PerfettoWriter {
     const uint64_t track = track_id(TrackKind::kProcess, process_index);
     if (!is_new(track)) return track;
     const Process& process = process_at(tables_, process_index);
-    std::string packet;
-    pbf_writer message = begin_packet(&packet);
-    pbf_writer descriptor(message, pf::packet::kTrackDescriptor);
-    descriptor.add_uint64(pf::track::kUuid, track);
-    if (process_index < tables_.processes.size()) {
-      pbf_writer part(descriptor, pf::track::kProcess);
-      part.add_int32(pf::process::kPid, static_cast<int32_t>(process.pid));
-      part.add_string(pf::process::kName, process_label(process, kNameWidth));
-    } else {
-      descriptor.add_string(pf::track::kName, "a process that was not recorded");
-    }
-    descriptor.commit();
-    emit(packet);
+    emit_track(track, std::nullopt, [&](pbf_writer& descriptor) {
+      if (process_index < tables_.processes.size()) {
+        pbf_writer part(descriptor, pf::track::kProcess);
+        part.add_int32(pf::process::kPid, static_cast<int32_t>(process.pid));
+        part.add_string(pf::process::kName, process_label(process, kNameWidth));
+      } else {
+        descriptor.add_string(pf::track::kName, "a process that was not recorded");
+      }
+    });
     return track;
   }
   uint64_t process_track(uint16_t device) {
@@ -182,36 +190,25 @@ class PerfettoWriter {
     const uint64_t parent = process_track_of(thread.process);
     const uint64_t track = track_id(TrackKind::kThread, index);
     if (!is_new(track)) return track;
-    std::string packet;
-    pbf_writer message = begin_packet(&packet);
-    pbf_writer descriptor(message, pf::packet::kTrackDescriptor);
-    descriptor.add_uint64(pf::track::kUuid, track);
-    descriptor.add_uint64(pf::track::kParentUuid, parent);
-    pbf_writer part(descriptor, pf::track::kThread);
-    part.add_int32(pf::thread::kPid, static_cast<int32_t>(process_at(tables_, thread.process).pid));
-    part.add_int32(pf::thread::kTid, static_cast<int32_t>(thread.tid));
-    part.add_string(pf::thread::kName, printable(thread.name));
-    part.commit(), descriptor.commit();
-    emit(packet);
+    const uint32_t pid = process_at(tables_, thread.process).pid;
+    emit_track(track, parent, [&](pbf_writer& descriptor) {
+      pbf_writer part(descriptor, pf::track::kThread);
+      part.add_int32(pf::thread::kPid, static_cast<int32_t>(pid));
+      part.add_int32(pf::thread::kTid, static_cast<int32_t>(thread.tid));
+      part.add_string(pf::thread::kName, printable(thread.name));
+    });
     return track;
   }
 
   uint64_t counter_track(TrackKind kind, uint16_t device) {
     const uint64_t track = track_id(kind, device);
-    const auto [at, added] = counters_.try_emplace(track, true);
-    if (!added) return track;
-    const uint64_t parent = process_track(device);
-    std::string packet;
-    pbf_writer message = begin_packet(&packet);
-    pbf_writer descriptor(message, pf::packet::kTrackDescriptor);
-    descriptor.add_uint64(pf::track::kUuid, track);
-    descriptor.add_uint64(pf::track::kParentUuid, parent);
-    descriptor.add_string(pf::track::kName, device_name(device_at(tables_, device)) +
-                                                (kind == TrackKind::kLive ? " live" : " reserved"));
-    pbf_writer part(descriptor, pf::track::kCounter);
-    part.add_int32(pf::counter::kUnit, pf::counter::kSizeBytes);
-    part.commit(), descriptor.commit();
-    emit(packet);
+    if (!is_new(track)) return track;
+    emit_track(track, process_track(device), [&](pbf_writer& descriptor) {
+      const char* what = kind == TrackKind::kLive ? " live" : " reserved";
+      descriptor.add_string(pf::track::kName, device_name(device_at(tables_, device)) + what);
+      pbf_writer part(descriptor, pf::track::kCounter);
+      part.add_int32(pf::counter::kUnit, pf::counter::kSizeBytes);
+    });
     return track;
   }
 
@@ -277,7 +274,7 @@ class PerfettoWriter {
   PerfettoInterned interned_;
   Status status_;
   std::string out_, scratch_;
-  absl::flat_hash_map<uint64_t, bool> told_, counters_;
+  absl::flat_hash_map<uint64_t, bool> told_;
 };
 
 }  // namespace
