@@ -16,6 +16,7 @@ namespace gpumemprof {
 struct ChunkRef {
   uint64_t offset;  ///< of the header
   format::ChunkHeader header;
+  uint64_t first_ordinal() const { return header.first_ordinal; }
   uint64_t payload_offset() const { return offset + sizeof(format::ChunkHeader); }
   /// Where the next chunk may begin.
   uint64_t end() const {

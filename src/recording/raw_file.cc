@@ -1,7 +1,6 @@
 #include "recording/raw_file.h"
 
 #include <absl/container/flat_hash_set.h>
-#include <stddef.h>
 #include <string.h>
 
 #include <algorithm>
@@ -84,10 +83,7 @@ Status RawFile::refresh() {
   if (!copies.empty()) take_halves(std::move(copies));
   for (auto& [id, stream] : streams_) {
     name_thread(&stream, 0);
-    std::stable_sort(stream.chunks.begin(), stream.chunks.end(),
-                     [](const ChunkRef& a, const ChunkRef& b) {
-                       return a.header.first_ordinal < b.header.first_ordinal;
-                     });
+    std::ranges::stable_sort(stream.chunks, {}, &ChunkRef::first_ordinal);
   }
   return {};
 }

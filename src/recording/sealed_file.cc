@@ -66,9 +66,7 @@ void SealedFile::take(const std::vector<ChunkRef>& all) {
     if (is_sealed(type) && taken_.try_emplace(chunk.offset).second) chunks.push_back(chunk);
   }
   // Places are claimed before they are filled, so offsets need not follow the order of writing.
-  std::stable_sort(chunks.begin(), chunks.end(), [](const ChunkRef& a, const ChunkRef& b) {
-    return a.header.sequence < b.header.sequence;
-  });
+  std::ranges::stable_sort(chunks, {}, [](const ChunkRef& one) { return one.header.sequence; });
   for (const ChunkRef& chunk : chunks) {
     auto payload = read_chunk(*file_, chunk);
     Status done{};
@@ -80,9 +78,7 @@ void SealedFile::take(const std::vector<ChunkRef>& all) {
     next_sequence_ = std::max(next_sequence_, chunk.header.sequence + 1);
     if (!done) losses_.damage.push_back({chunk.offset, chunk.header.length, done.error().message});
   }
-  std::stable_sort(events_.begin(), events_.end(), [](const ChunkRef& a, const ChunkRef& b) {
-    return a.header.first_ordinal < b.header.first_ordinal;
-  });
+  std::ranges::stable_sort(events_, {}, &ChunkRef::first_ordinal);
   account();
 }
 

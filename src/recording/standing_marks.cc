@@ -79,8 +79,7 @@ std::vector<Mark> StandingMarks::now() const {
     const bool is_told = block.has_role && block.role.value != kNoRole;
     if (is_told) said.push_back({block.role_order, block.role});
   }
-  std::sort(said.begin(), said.end(),
-            [](const Said& a, const Said& b) { return a.order < b.order; });
+  std::ranges::sort(said, {}, &Said::order);
   std::vector<Mark> marks;
   marks.reserve(said.size());
   for (const Said& one : said) {

@@ -86,8 +86,7 @@ bool SymbolTable::read_symbols(uint64_t offset, uint64_t size, uint64_t names,
       functions_.push_back({s.st_value, s.st_size, s.st_name});
     }
   }
-  std::sort(functions_.begin(), functions_.end(),
-            [](const Function& a, const Function& b) { return a.address < b.address; });
+  std::ranges::sort(functions_, {}, &Function::address);
   names_offset_ = names, names_size_ = names_size;
   return !functions_.empty();
 }

@@ -59,8 +59,7 @@ std::vector<HolderLine> group(const std::vector<Holder>& holders, const Tables& 
     line.count += holder.count;
     line.stacks.push_back(holder);
   }
-  std::stable_sort(lines.begin(), lines.end(),
-                   [](const HolderLine& a, const HolderLine& b) { return a.bytes > b.bytes; });
+  std::ranges::stable_sort(lines, std::ranges::greater(), &HolderLine::bytes);
   return lines;
 }
 

@@ -18,9 +18,7 @@ void add(Groups* groups, const std::string& name, const CategoryHolder& holder) 
 std::vector<CategoryGroup> largest_first(Groups groups) {
   std::vector<CategoryGroup> list;
   for (auto& [name, group] : groups) list.push_back(std::move(group));
-  std::stable_sort(list.begin(), list.end(), [](const CategoryGroup& a, const CategoryGroup& b) {
-    return a.bytes > b.bytes;
-  });
+  std::ranges::stable_sort(list, std::ranges::greater(), &CategoryGroup::bytes);
   return list;
 }
 

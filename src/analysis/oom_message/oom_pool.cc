@@ -15,8 +15,7 @@ size_t bin_of(uint64_t size_bytes) {
 }
 
 void most_bytes_first(std::vector<PoolHolder>* holders) {
-  std::stable_sort(holders->begin(), holders->end(),
-                   [](const PoolHolder& a, const PoolHolder& b) { return a.bytes > b.bytes; });
+  std::ranges::stable_sort(*holders, std::ranges::greater(), &PoolHolder::bytes);
 }
 
 void count_regions(const BfcPool& pool, PoolPicture* picture) {

@@ -100,8 +100,7 @@ std::vector<WorkHolder> group_by_work(const std::vector<Holder>& holders, const 
   }
   std::vector<WorkHolder> out;
   for (auto& [key, group] : groups) out.push_back(std::move(group));
-  std::stable_sort(out.begin(), out.end(),
-                   [](const WorkHolder& a, const WorkHolder& b) { return a.bytes > b.bytes; });
+  std::ranges::stable_sort(out, std::ranges::greater(), &WorkHolder::bytes);
   return out;
 }
 
