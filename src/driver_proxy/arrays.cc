@@ -73,41 +73,19 @@ void gpumemprof::driver_proxy::took_array(Watch& watch, Result code, const Point
   if (code == kSuccess && shape.element_bits == 0 && !(shape.flags & kIsMapped)) watch->lost();
 }
 
-DRIVER_EXPORT Result DRIVER_FUNCTION_V2(ArrayCreate)(Pointer* out, const Array2d* d) {
-  WATCH();
-  const Result code = CALL_REAL(DRIVER_FUNCTION_V2(ArrayCreate), out, d);
-  if (watch.is_on() && d)
-    took_array(watch, code, out, shape_of({d->width, d->height, 0, d->format, d->channels, 0}, 1));
-  return code;
-}
+DRIVER_CALL(DRIVER_FUNCTION_V2(ArrayCreate), (Pointer* out, const Array2d* d), (out, d),
+            if (watch.is_on() && d)
+                took_array(watch, code, out,
+                           shape_of({d->width, d->height, 0, d->format, d->channels, 0}, 1)))
 
-DRIVER_EXPORT Result DRIVER_FUNCTION_V2(Array3DCreate)(Pointer* out, const Array3d* d) {
-  WATCH();
-  const Result code = CALL_REAL(DRIVER_FUNCTION_V2(Array3DCreate), out, d);
-  if (watch.is_on() && d) took_array(watch, code, out, shape_of(*d, 1));
-  return code;
-}
+DRIVER_CALL(DRIVER_FUNCTION_V2(Array3DCreate), (Pointer* out, const Array3d* d), (out, d),
+            if (watch.is_on() && d) took_array(watch, code, out, shape_of(*d, 1)))
 
-DRIVER_EXPORT Result DRIVER_FUNCTION(ArrayDestroy)(Pointer array) {
-  WATCH();
-  watch.gives(1u << kDriverArrays, array);
-  const Result code = CALL_REAL(DRIVER_FUNCTION(ArrayDestroy), array);
-  watch.gave(code);
-  return code;
-}
+DRIVER_FREE(DRIVER_FUNCTION(ArrayDestroy), (Pointer array), (array), 1u << kDriverArrays, array)
 
-DRIVER_EXPORT Result DRIVER_FUNCTION(MipmappedArrayCreate)(Pointer* out, const Array3d* d,
-                                                           unsigned levels) {
-  WATCH();
-  const Result code = CALL_REAL(DRIVER_FUNCTION(MipmappedArrayCreate), out, d, levels);
-  if (watch.is_on() && d) took_array(watch, code, out, shape_of(*d, levels));
-  return code;
-}
+DRIVER_CALL(DRIVER_FUNCTION(MipmappedArrayCreate),
+            (Pointer* out, const Array3d* d, unsigned levels), (out, d, levels),
+            if (watch.is_on() && d) took_array(watch, code, out, shape_of(*d, levels)))
 
-DRIVER_EXPORT Result DRIVER_FUNCTION(MipmappedArrayDestroy)(Pointer array) {
-  WATCH();
-  watch.gives(1u << kDriverArrays, array);
-  const Result code = CALL_REAL(DRIVER_FUNCTION(MipmappedArrayDestroy), array);
-  watch.gave(code);
-  return code;
-}
+DRIVER_FREE(DRIVER_FUNCTION(MipmappedArrayDestroy), (Pointer array), (array),
+            1u << kDriverArrays, array)

@@ -118,18 +118,10 @@ DRIVER_EXPORT Result cuDevicePrimaryCtxRetain(void** context, int device) {
   if (code == kSuccess) fresh.made(primary_key(device), *context);
   return code;
 }
-DRIVER_EXPORT Result cuDevicePrimaryCtxRelease_v2(int device) {
-  WATCH();
-  const Result code = CALL_REAL(cuDevicePrimaryCtxRelease_v2, device);
-  if (code == kSuccess) primary_ended(watch, device);
-  return code;
-}
-DRIVER_EXPORT Result cuDevicePrimaryCtxReset_v2(int device) {
-  WATCH();
-  const Result code = CALL_REAL(cuDevicePrimaryCtxReset_v2, device);
-  if (code == kSuccess) primary_ended(watch, device);
-  return code;
-}
+DRIVER_CALL(cuDevicePrimaryCtxRelease_v2, (int device), (device),
+            if (code == kSuccess) primary_ended(watch, device))
+DRIVER_CALL(cuDevicePrimaryCtxReset_v2, (int device), (device),
+            if (code == kSuccess) primary_ended(watch, device))
 
 DRIVER_EXPORT Result cuCtxCreate_v2(void** context, unsigned flags, int device) {
   WATCH();
@@ -188,67 +180,20 @@ DRIVER_EXPORT Result cuCtxSetLimit(int limit, size_t value) {
   return code;
 }
 
-DRIVER_EXPORT Result cuModuleLoad(Pointer* module, const char* path) {
-  WATCH();
-  const Bracket bracket(watch);
-  const Result code = CALL_REAL(cuModuleLoad, module, path);
-  took_module(watch, bracket, code, module);
-  return code;
-}
-DRIVER_EXPORT Result cuModuleLoadData(Pointer* module, const void* image) {
-  WATCH();
-  const Bracket bracket(watch);
-  const Result code = CALL_REAL(cuModuleLoadData, module, image);
-  took_module(watch, bracket, code, module);
-  return code;
-}
-DRIVER_EXPORT Result cuModuleLoadDataEx(Pointer* module, const void* image, unsigned count,
-                                        int* options, void** values) {
-  WATCH();
-  const Bracket bracket(watch);
-  const Result code = CALL_REAL(cuModuleLoadDataEx, module, image, count, options, values);
-  took_module(watch, bracket, code, module);
-  return code;
-}
-DRIVER_EXPORT Result cuModuleLoadFatBinary(Pointer* module, const void* image) {
-  WATCH();
-  const Bracket bracket(watch);
-  const Result code = CALL_REAL(cuModuleLoadFatBinary, module, image);
-  took_module(watch, bracket, code, module);
-  return code;
-}
-DRIVER_EXPORT Result cuModuleUnload(Pointer module) {
-  WATCH();
-  watch.gives(1u << kDriverModules, module);
-  const Result code = CALL_REAL(cuModuleUnload, module);
-  watch.gave(code);
-  return code;
-}
+DRIVER_LOAD(cuModuleLoad, (Pointer* module, const char* path), (module, path), module)
+DRIVER_LOAD(cuModuleLoadData, (Pointer* module, const void* image), (module, image), module)
+DRIVER_LOAD(cuModuleLoadDataEx,
+            (Pointer* module, const void* image, unsigned count, int* options, void** values),
+            (module, image, count, options, values), module)
+DRIVER_LOAD(cuModuleLoadFatBinary, (Pointer* module, const void* image), (module, image), module)
+DRIVER_FREE(cuModuleUnload, (Pointer module), (module), 1u << kDriverModules, module)
 
-DRIVER_EXPORT Result cuLibraryLoadData(Pointer* library, const void* image, int* jit, void** jits,
-                                       unsigned jit_count, int* options, void** values,
-                                       unsigned count) {
-  WATCH();
-  const Bracket bracket(watch);
-  const Result code =
-      CALL_REAL(cuLibraryLoadData, library, image, jit, jits, jit_count, options, values, count);
-  took_module(watch, bracket, code, library);
-  return code;
-}
-DRIVER_EXPORT Result cuLibraryLoadFromFile(Pointer* library, const char* path, int* jit,
-                                           void** jits, unsigned jit_count, int* options,
-                                           void** values, unsigned count) {
-  WATCH();
-  const Bracket bracket(watch);
-  const Result code =
-      CALL_REAL(cuLibraryLoadFromFile, library, path, jit, jits, jit_count, options, values, count);
-  took_module(watch, bracket, code, library);
-  return code;
-}
-DRIVER_EXPORT Result cuLibraryUnload(Pointer library) {
-  WATCH();
-  watch.gives(1u << kDriverModules, library);
-  const Result code = CALL_REAL(cuLibraryUnload, library);
-  watch.gave(code);
-  return code;
-}
+DRIVER_LOAD(cuLibraryLoadData,
+            (Pointer* library, const void* image, int* jit, void** jits, unsigned jit_count,
+             int* options, void** values, unsigned count),
+            (library, image, jit, jits, jit_count, options, values, count), library)
+DRIVER_LOAD(cuLibraryLoadFromFile,
+            (Pointer* library, const char* path, int* jit, void** jits, unsigned jit_count,
+             int* options, void** values, unsigned count),
+            (library, path, jit, jits, jit_count, options, values, count), library)
+DRIVER_FREE(cuLibraryUnload, (Pointer library), (library), 1u << kDriverModules, library)

@@ -48,59 +48,27 @@ void gpumemprof::driver_proxy::level_graphs(Watch& watch, int device) {
   if (__atomic_load_n(&g_has_memory, __ATOMIC_RELAXED)) level(watch, device);
 }
 
-DRIVER_EXPORT Result DRIVER_FUNCTION(GraphAddNode)(void* node, void* graph, const void* needs,
-                                                   size_t need_count, int* params) {
-  WATCH();
-  const Result code =
-      CALL_REAL(DRIVER_FUNCTION(GraphAddNode), node, graph, needs, need_count, params);
-  added_node(watch, code, params);
-  return code;
-}
+DRIVER_CALL(DRIVER_FUNCTION(GraphAddNode),
+            (void* node, void* graph, const void* needs, size_t need_count, int* params),
+            (node, graph, needs, need_count, params), added_node(watch, code, params))
 
-DRIVER_EXPORT Result DRIVER_FUNCTION(GraphAddMemAllocNode)(void* node, void* graph,
-                                                           const void* needs, size_t need_count,
-                                                           void* params) {
-  WATCH();
-  const Result code =
-      CALL_REAL(DRIVER_FUNCTION(GraphAddMemAllocNode), node, graph, needs, need_count, params);
-  added_memory(watch, code);
-  return code;
-}
+DRIVER_CALL(DRIVER_FUNCTION(GraphAddMemAllocNode),
+            (void* node, void* graph, const void* needs, size_t need_count, void* params),
+            (node, graph, needs, need_count, params), added_memory(watch, code))
 
-DRIVER_EXPORT Result DRIVER_FUNCTION(GraphLaunch)(void* graph, void* stream) {
-  WATCH();
-  const Result code = CALL_REAL(DRIVER_FUNCTION(GraphLaunch), graph, stream);
-  level_own(watch);
-  return code;
-}
+DRIVER_CALL(DRIVER_FUNCTION(GraphLaunch), (void* graph, void* stream), (graph, stream),
+            level_own(watch))
 
-DRIVER_EXPORT Result DRIVER_FUNCTION(DeviceGraphMemTrim)(int device) {
-  WATCH();
-  const Result code = CALL_REAL(DRIVER_FUNCTION(DeviceGraphMemTrim), device);
-  if (code == kSuccess) level(watch, device);
-  return code;
-}
+DRIVER_CALL(DRIVER_FUNCTION(DeviceGraphMemTrim), (int device), (device),
+            if (code == kSuccess) level(watch, device))
 
 // What only one of them has: the same with the streams of each thread, and with edges.
 #ifdef GPUMEMPROF_HIP
-DRIVER_EXPORT Result hipGraphLaunch_spt(void* graph, void* stream) {
-  WATCH();
-  const Result code = CALL_REAL(hipGraphLaunch_spt, graph, stream);
-  level_own(watch);
-  return code;
-}
+DRIVER_CALL(hipGraphLaunch_spt, (void* graph, void* stream), (graph, stream), level_own(watch))
 #else
-DRIVER_EXPORT Result cuGraphLaunch_ptsz(void* graph, void* stream) {
-  WATCH();
-  const Result code = CALL_REAL(cuGraphLaunch_ptsz, graph, stream);
-  level_own(watch);
-  return code;
-}
-DRIVER_EXPORT Result cuGraphAddNode_v2(void* node, void* graph, const void* needs,
-                                       const void* edges, size_t need_count, int* params) {
-  WATCH();
-  const Result code = CALL_REAL(cuGraphAddNode_v2, node, graph, needs, edges, need_count, params);
-  added_node(watch, code, params);
-  return code;
-}
+DRIVER_CALL(cuGraphLaunch_ptsz, (void* graph, void* stream), (graph, stream), level_own(watch))
+DRIVER_CALL(cuGraphAddNode_v2,
+            (void* node, void* graph, const void* needs, const void* edges, size_t need_count,
+             int* params),
+            (node, graph, needs, edges, need_count, params), added_node(watch, code, params))
 #endif

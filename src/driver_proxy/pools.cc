@@ -153,47 +153,19 @@ void gpumemprof::driver_proxy::read_pools_again(Watch& watch, int device) {
   level_graphs(watch, device);
 }
 
-DRIVER_EXPORT Result cuMemAllocAsync(Pointer* out, size_t bytes, void* stream) {
-  WATCH();
-  const Result code = CALL_REAL(cuMemAllocAsync, out, bytes, stream);
-  took_from_current(watch, code, out, bytes, stream);
-  return code;
-}
-DRIVER_EXPORT Result cuMemAllocAsync_ptsz(Pointer* out, size_t bytes, void* stream) {
-  WATCH();
-  const Result code = CALL_REAL(cuMemAllocAsync_ptsz, out, bytes, stream);
-  took_from_current(watch, code, out, bytes, stream);
-  return code;
-}
-DRIVER_EXPORT Result cuMemAllocFromPoolAsync(Pointer* out, size_t bytes, Pointer pool,
-                                             void* stream) {
-  WATCH();
-  const Result code = CALL_REAL(cuMemAllocFromPoolAsync, out, bytes, pool, stream);
-  took_from(watch, code, out, bytes, pool);
-  return code;
-}
-DRIVER_EXPORT Result cuMemAllocFromPoolAsync_ptsz(Pointer* out, size_t bytes, Pointer pool,
-                                                  void* stream) {
-  WATCH();
-  const Result code = CALL_REAL(cuMemAllocFromPoolAsync_ptsz, out, bytes, pool, stream);
-  took_from(watch, code, out, bytes, pool);
-  return code;
-}
+DRIVER_CALL(cuMemAllocAsync, (Pointer* out, size_t bytes, void* stream), (out, bytes, stream),
+            took_from_current(watch, code, out, bytes, stream))
+DRIVER_CALL(cuMemAllocAsync_ptsz, (Pointer* out, size_t bytes, void* stream), (out, bytes, stream),
+            took_from_current(watch, code, out, bytes, stream))
+DRIVER_CALL(cuMemAllocFromPoolAsync, (Pointer* out, size_t bytes, Pointer pool, void* stream),
+            (out, bytes, pool, stream), took_from(watch, code, out, bytes, pool))
+DRIVER_CALL(cuMemAllocFromPoolAsync_ptsz, (Pointer* out, size_t bytes, Pointer pool, void* stream),
+            (out, bytes, pool, stream), took_from(watch, code, out, bytes, pool))
 
-DRIVER_EXPORT Result cuMemFreeAsync(Pointer address, void* stream) {
-  WATCH();
-  watch.gives(kFreedInOrder, address);
-  const Result code = CALL_REAL(cuMemFreeAsync, address, stream);
-  watch.gave(code);
-  return code;
-}
-DRIVER_EXPORT Result cuMemFreeAsync_ptsz(Pointer address, void* stream) {
-  WATCH();
-  watch.gives(kFreedInOrder, address);
-  const Result code = CALL_REAL(cuMemFreeAsync_ptsz, address, stream);
-  watch.gave(code);
-  return code;
-}
+DRIVER_FREE(cuMemFreeAsync, (Pointer address, void* stream), (address, stream),
+            kFreedInOrder, address)
+DRIVER_FREE(cuMemFreeAsync_ptsz, (Pointer address, void* stream), (address, stream),
+            kFreedInOrder, address)
 
 /// The begin of CUmemPoolProps: kinds of allocation and of handle, then where: {type, number}.
 struct PoolProps {
@@ -243,33 +215,8 @@ DRIVER_EXPORT Result cuMemPoolTrimTo(Pointer pool, size_t keep_bytes) {
   return code;
 }
 
-DRIVER_EXPORT Result cuEventSynchronize(void* event) {
-  WATCH();
-  const Result code = CALL_REAL(cuEventSynchronize, event);
-  level_default_pools(watch);
-  return code;
-}
-DRIVER_EXPORT Result cuStreamSynchronize(void* stream) {
-  WATCH();
-  const Result code = CALL_REAL(cuStreamSynchronize, stream);
-  level_default_pools(watch);
-  return code;
-}
-DRIVER_EXPORT Result cuStreamSynchronize_ptsz(void* stream) {
-  WATCH();
-  const Result code = CALL_REAL(cuStreamSynchronize_ptsz, stream);
-  level_default_pools(watch);
-  return code;
-}
-DRIVER_EXPORT Result cuCtxSynchronize() {
-  WATCH();
-  const Result code = CALL_REAL(cuCtxSynchronize);
-  level_default_pools(watch);
-  return code;
-}
-DRIVER_EXPORT Result cuCtxSynchronize_v2(void* context) {
-  WATCH();
-  const Result code = CALL_REAL(cuCtxSynchronize_v2, context);
-  level_default_pools(watch);
-  return code;
-}
+DRIVER_CALL(cuEventSynchronize, (void* event), (event), level_default_pools(watch))
+DRIVER_CALL(cuStreamSynchronize, (void* stream), (stream), level_default_pools(watch))
+DRIVER_CALL(cuStreamSynchronize_ptsz, (void* stream), (stream), level_default_pools(watch))
+DRIVER_CALL(cuCtxSynchronize, (), (), level_default_pools(watch))
+DRIVER_CALL(cuCtxSynchronize_v2, (void* context), (context), level_default_pools(watch))

@@ -85,20 +85,10 @@ DRIVER_EXPORT Result DRIVER_FUNCTION(MemUnmap)(Pointer address, size_t bytes) {
   return code;
 }
 
-DRIVER_EXPORT Result DRIVER_FUNCTION(MemAddressReserve)(Pointer* out, size_t bytes,
-                                                        size_t alignment, Pointer hint,
-                                                        unsigned long long flags) {
-  WATCH();
-  const Result code =
-      CALL_REAL(DRIVER_FUNCTION(MemAddressReserve), out, bytes, alignment, hint, flags);
-  if (code == kSuccess) watch.took(code, kDriverAddressSpace, out, bytes);
-  return code;
-}
+DRIVER_CALL(DRIVER_FUNCTION(MemAddressReserve),
+            (Pointer* out, size_t bytes, size_t alignment, Pointer hint, unsigned long long flags),
+            (out, bytes, alignment, hint, flags),
+            if (code == kSuccess) watch.took(code, kDriverAddressSpace, out, bytes))
 
-DRIVER_EXPORT Result DRIVER_FUNCTION(MemAddressFree)(Pointer address, size_t bytes) {
-  WATCH();
-  watch.gives(1u << kDriverAddressSpace, address);
-  const Result code = CALL_REAL(DRIVER_FUNCTION(MemAddressFree), address, bytes);
-  watch.gave(code);
-  return code;
-}
+DRIVER_FREE(DRIVER_FUNCTION(MemAddressFree), (Pointer address, size_t bytes), (address, bytes),
+            1u << kDriverAddressSpace, address)

@@ -124,4 +124,33 @@ void took_module(Watch& watch, const Bracket& bracket, Result code, const Pointe
 #define DRIVER_EXPORT extern "C" __attribute__((visibility("default")))
 #define WATCH() gpumemprof::driver_proxy::Watch watch(__builtin_return_address(0))
 
+/// The definition of a function whose real one is called with `arguments`, and of what is done
+/// then: `code` is its result. Parameters and arguments are in parentheses.
+#define DRIVER_CALL(name, parameters, arguments, ...)             \
+  DRIVER_EXPORT Result name parameters {                          \
+    WATCH();                                                      \
+    const Result code = CALL_REAL(name, DRIVER_UNPACK arguments); \
+    __VA_ARGS__;                                                  \
+    return code;                                                  \
+  }
+/// The same of one that gives the block `key` back.
+#define DRIVER_FREE(name, parameters, arguments, kinds, key)      \
+  DRIVER_EXPORT Result name parameters {                          \
+    WATCH();                                                      \
+    watch.gives(kinds, key);                                      \
+    const Result code = CALL_REAL(name, DRIVER_UNPACK arguments); \
+    watch.gave(code);                                             \
+    return code;                                                  \
+  }
+/// The same of one that loads `*module`.
+#define DRIVER_LOAD(name, parameters, arguments, module)          \
+  DRIVER_EXPORT Result name parameters {                          \
+    WATCH();                                                      \
+    const Bracket bracket(watch);                                 \
+    const Result code = CALL_REAL(name, DRIVER_UNPACK arguments); \
+    took_module(watch, bracket, code, module);                    \
+    return code;                                                  \
+  }
+#define DRIVER_UNPACK(...) __VA_ARGS__
+
 }  // namespace gpumemprof::driver_proxy

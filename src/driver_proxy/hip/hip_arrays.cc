@@ -54,26 +54,19 @@ DRIVER_EXPORT Result hipMalloc3D(HipPitched* out, HipExtent extent) {
   return code;
 }
 
-DRIVER_EXPORT Result hipMallocArray(Pointer* out, const HipChannels* channels, size_t width,
-                                    size_t height, unsigned flags) {
-  WATCH();
-  const Result code = CALL_REAL(hipMallocArray, out, channels, width, height, flags);
-  took_channels(watch, code, out, channels, {width, height, 0}, 1, flags);
-  return code;
-}
+DRIVER_CALL(hipMallocArray,
+            (Pointer* out, const HipChannels* channels, size_t width, size_t height,
+             unsigned flags),
+            (out, channels, width, height, flags),
+            took_channels(watch, code, out, channels, {width, height, 0}, 1, flags))
 
-DRIVER_EXPORT Result hipMalloc3DArray(Pointer* out, const HipChannels* channels, HipExtent extent,
-                                      unsigned flags) {
-  WATCH();
-  const Result code = CALL_REAL(hipMalloc3DArray, out, channels, extent, flags);
-  took_channels(watch, code, out, channels, extent, 1, flags);
-  return code;
-}
+DRIVER_CALL(hipMalloc3DArray,
+            (Pointer* out, const HipChannels* channels, HipExtent extent, unsigned flags),
+            (out, channels, extent, flags),
+            took_channels(watch, code, out, channels, extent, 1, flags))
 
-DRIVER_EXPORT Result hipMallocMipmappedArray(Pointer* out, const HipChannels* channels,
-                                             HipExtent extent, unsigned levels, unsigned flags) {
-  WATCH();
-  const Result code = CALL_REAL(hipMallocMipmappedArray, out, channels, extent, levels, flags);
-  took_channels(watch, code, out, channels, extent, levels, flags);
-  return code;
-}
+DRIVER_CALL(hipMallocMipmappedArray,
+            (Pointer* out, const HipChannels* channels, HipExtent extent, unsigned levels,
+             unsigned flags),
+            (out, channels, extent, levels, flags),
+            took_channels(watch, code, out, channels, extent, levels, flags))

@@ -53,37 +53,24 @@ HIP_RECORDED(TAKES, GIVES, LOADS)
 #undef GIVES
 #undef LOADS
 
-DRIVER_EXPORT Result hipMallocPitch(void** out, size_t* pitch, size_t width, size_t height) {
-  WATCH();
-  const Result code = CALL_REAL(hipMallocPitch, out, pitch, width, height);
-  took_block(watch, code, kDriverMemory, reinterpret_cast<Word>(out),
-             (code == kSuccess ? *pitch : width) * height);
-  return code;
-}
+DRIVER_CALL(hipMallocPitch, (void** out, size_t* pitch, size_t width, size_t height),
+            (out, pitch, width, height),
+            took_block(watch, code, kDriverMemory, reinterpret_cast<Word>(out),
+                       (code == kSuccess ? *pitch : width) * height))
 
-DRIVER_EXPORT Result hipMemAllocPitch(void** out, size_t* pitch, size_t width, size_t height,
-                                      unsigned element) {
-  WATCH();
-  const Result code = CALL_REAL(hipMemAllocPitch, out, pitch, width, height, element);
-  took_block(watch, code, kDriverMemory, reinterpret_cast<Word>(out),
-             (code == kSuccess ? *pitch : width) * height);
-  return code;
-}
+DRIVER_CALL(hipMemAllocPitch,
+            (void** out, size_t* pitch, size_t width, size_t height, unsigned element),
+            (out, pitch, width, height, element),
+            took_block(watch, code, kDriverMemory, reinterpret_cast<Word>(out),
+                       (code == kSuccess ? *pitch : width) * height))
 
 /// The address is the program's own.
-DRIVER_EXPORT Result hipHostRegister(void* address, size_t bytes, unsigned flags) {
-  WATCH();
-  const Result code = CALL_REAL(hipHostRegister, address, bytes, flags);
-  watch.took(code, kDriverRegistered, reinterpret_cast<const Pointer*>(&address), bytes, 0);
-  return code;
-}
+DRIVER_CALL(hipHostRegister, (void* address, size_t bytes, unsigned flags), (address, bytes, flags),
+            watch.took(code, kDriverRegistered, reinterpret_cast<const Pointer*>(&address), bytes,
+                       0))
 
-DRIVER_EXPORT Result hipMemGetInfo(size_t* free, size_t* total) {
-  WATCH();
-  const Result code = CALL_REAL(hipMemGetInfo, free, total);
-  if (code == kSuccess) watch.level_used();
-  return code;
-}
+DRIVER_CALL(hipMemGetInfo, (size_t* free, size_t* total), (free, total),
+            if (code == kSuccess) watch.level_used())
 
 /// hipIpcMemHandle_t: 64 bytes, handed over by value.
 struct HipIpcHandle {

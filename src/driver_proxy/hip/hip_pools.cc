@@ -62,13 +62,8 @@ DRIVER_EXPORT Result hipMallocFromPoolAsync(Pointer* out, size_t bytes, Pointer 
   return code;
 }
 
-DRIVER_EXPORT Result hipFreeAsync(Pointer address, void* stream) {
-  WATCH();
-  watch.gives(1u << kDriverInPools | 1u << kDriverMemory, address);
-  const Result code = CALL_REAL(hipFreeAsync, address, stream);
-  watch.gave(code);
-  return code;
-}
+DRIVER_FREE(hipFreeAsync, (Pointer address, void* stream), (address, stream),
+            1u << kDriverInPools | 1u << kDriverMemory, address)
 
 DRIVER_EXPORT Result hipMemPoolTrimTo(Pointer pool, size_t keep) {
   WATCH();
@@ -78,38 +73,12 @@ DRIVER_EXPORT Result hipMemPoolTrimTo(Pointer pool, size_t keep) {
   return code;
 }
 
-DRIVER_EXPORT Result hipMemPoolDestroy(Pointer pool) {
-  WATCH();
-  watch.gives(1u << kDriverPools, pool);
-  const Result code = CALL_REAL(hipMemPoolDestroy, pool);
-  watch.gave(code);
-  return code;
-}
+DRIVER_FREE(hipMemPoolDestroy, (Pointer pool), (pool), 1u << kDriverPools, pool)
 
-DRIVER_EXPORT Result hipStreamSynchronize(void* stream) {
-  WATCH();
-  const Result code = CALL_REAL(hipStreamSynchronize, stream);
-  level_default_pools(watch);
-  return code;
-}
+DRIVER_CALL(hipStreamSynchronize, (void* stream), (stream), level_default_pools(watch))
 
-DRIVER_EXPORT Result hipStreamSynchronize_spt(void* stream) {
-  WATCH();
-  const Result code = CALL_REAL(hipStreamSynchronize_spt, stream);
-  level_default_pools(watch);
-  return code;
-}
+DRIVER_CALL(hipStreamSynchronize_spt, (void* stream), (stream), level_default_pools(watch))
 
-DRIVER_EXPORT Result hipEventSynchronize(void* event) {
-  WATCH();
-  const Result code = CALL_REAL(hipEventSynchronize, event);
-  level_default_pools(watch);
-  return code;
-}
+DRIVER_CALL(hipEventSynchronize, (void* event), (event), level_default_pools(watch))
 
-DRIVER_EXPORT Result hipDeviceSynchronize() {
-  WATCH();
-  const Result code = CALL_REAL(hipDeviceSynchronize);
-  level_default_pools(watch);
-  return code;
-}
+DRIVER_CALL(hipDeviceSynchronize, (), (), level_default_pools(watch))
