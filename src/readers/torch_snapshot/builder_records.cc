@@ -175,33 +175,26 @@ Value Builder::history(const Value* items, size_t count, uint64_t at) {
 Value Builder::annotation(const Value* items, size_t count, uint64_t at) {
   Annotation annotation;
   const auto set = [&](const Value& key, const Value& value) -> const char* {
-    const char* expected = nullptr;
     int64_t number = 0;
     switch (key.bits) {
       case kKeyName:
-        if (value.kind == Kind::kText) {
-          annotation.name = string_of(value.bits);
-        } else {
-          expected = "a text";
-        }
-        break;
+        if (value.kind != Kind::kText) return "a text";
+        annotation.name = string_of(value.bits);
+        return nullptr;
       case kKeyStage:
         if (value.kind != Kind::kText || (value.bits != kWordStart && value.bits != kWordEnd))
-          expected = "START or END";
+          return "START or END";
         annotation.is_begin = value.bits == kWordStart;
-        break;
+        return nullptr;
       case kKeyDevice:
-        expected = to_signed(value, &number);
-        if (!expected && (number < INT16_MIN || number > INT16_MAX)) expected = "a device";
+        if (const char* expected = to_signed(value, &number)) return expected;
         annotation.device = static_cast<int16_t>(number);
-        break;
+        return number < INT16_MIN || number > INT16_MAX ? "a device" : nullptr;
       case kKeyTimeUs:
-        expected = to_signed(value, &annotation.time_us);
-        break;
+        return to_signed(value, &annotation.time_us);
       default:  // whatever else the program said of it
-        break;
+        return nullptr;
     }
-    return expected;
   };
   if (const auto wrong = set_fields("an annotation", items, count, at, set)) return *wrong;
   parts_.annotations.push_back(annotation);

@@ -10,45 +10,39 @@ Value Builder::block(const Value* items, size_t count, uint64_t at) {
   const HistoryRecord* last_use = nullptr;
   bool has_requested = false, has_stack = false;
   const auto set = [&](const Value& key, const Value& value) -> const char* {
-    const char* expected = nullptr;
+    const bool is_text = value.kind == Kind::kText;
     switch (key.bits) {
       case kKeyAddress:
-        expected = to_address(value, &block.address);
-        break;
+        return to_address(value, &block.address);
       case kKeySize:
-        expected = to_size(value, &block.size_bytes);
-        break;
+        return to_size(value, &block.size_bytes);
       case kKeyRequestedSize:
-        expected = to_size(value, &block.requested_bytes);
         has_requested = true;
-        break;
+        return to_size(value, &block.requested_bytes);
       case kKeyFrames:
-        expected = to_stack(value, &block.stack);
         has_stack = true;
-        break;
+        return to_stack(value, &block.stack);
       case kKeyHistory:
-        if (value.kind == Kind::kHistories) {
+        if (value.kind == Kind::kHistories)
           last_use = &parts_.histories[value.bits];
-        } else if (value.kind != Kind::kEmptyList) {
-          expected = "a list of earlier uses";
-        }
-        break;
+        else if (value.kind != Kind::kEmptyList)
+          return "a list of earlier uses";
+        return nullptr;
       case kKeyState:
-        if (value.kind == Kind::kText && value.bits == kWordActiveAllocated) {
+        if (is_text && value.bits == kWordActiveAllocated)
           block.state = BlockState::kAllocated;
-        } else if (value.kind == Kind::kText && (value.bits == kWordActivePendingFree ||
-                                                 value.bits == kWordActiveAwaitingFree)) {
+        else if (is_text && (value.bits == kWordActivePendingFree ||
+                             value.bits == kWordActiveAwaitingFree))
           block.state = BlockState::kPendingFree;
-        } else if (value.kind == Kind::kText && value.bits == kWordInactive) {
+        else if (is_text && value.bits == kWordInactive)
           block.state = BlockState::kFree;
-        } else {
-          expected = "active_allocated, active_pending_free or inactive";
-        }
-        break;
+        else
+          return "active_allocated, active_pending_free or inactive";
+        return nullptr;
       default:
         unread_key(key);
+        return nullptr;
     }
-    return expected;
   };
   if (const auto wrong = set_fields("a block", items, count, at, set)) return *wrong;
   if (last_use && !has_requested) block.requested_bytes = last_use->requested_bytes;
@@ -61,56 +55,43 @@ Value Builder::segment(const Value* items, size_t count, uint64_t at) {
   SegmentRecord record;
   AllocatorSegment& segment = record.segment;
   const auto set = [&](const Value& key, const Value& value) -> const char* {
-    const char* expected = nullptr;
     switch (key.bits) {
       case kKeyDevice:
-        expected = to_signed(value, &record.device);
-        if (!expected && (record.device < -1 || record.device > INT8_MAX))
-          expected = "the number of a device";
-        break;
+        if (const char* expected = to_signed(value, &record.device)) return expected;
+        return record.device < -1 || record.device > INT8_MAX ? "the number of a device" : nullptr;
       case kKeyAddress:
-        expected = to_address(value, &segment.address);
-        break;
+        return to_address(value, &segment.address);
       case kKeyTotalSize:
-        expected = to_size(value, &segment.size_bytes);
-        break;
+        return to_size(value, &segment.size_bytes);
       case kKeyAllocatedSize:
-        expected = to_size(value, &segment.allocated_bytes);
-        break;
+        return to_size(value, &segment.allocated_bytes);
       case kKeyActiveSize:
-        expected = to_size(value, &segment.active_bytes);
-        break;
+        return to_size(value, &segment.active_bytes);
       case kKeyRequestedSize:
-        expected = to_size(value, &segment.requested_bytes);
-        break;
+        return to_size(value, &segment.requested_bytes);
       case kKeyStream:
-        expected = to_signed(value, &record.stream);
-        break;
+        return to_signed(value, &record.stream);
       case kKeySegmentType:
         if (value.kind != Kind::kText || (value.bits != kWordSmall && value.bits != kWordLarge))
-          expected = "small or large";
+          return "small or large";
         segment.is_large = value.bits == kWordLarge;
-        break;
+        return nullptr;
       case kKeySegmentPoolId:
-        expected = to_pair(value, &record.pool);
-        break;
+        return to_pair(value, &record.pool);
       case kKeyIsExpandable:
-        expected = to_bool(value, &segment.is_expandable);
-        break;
+        return to_bool(value, &segment.is_expandable);
       case kKeyFrames:
-        expected = to_stack(value, &segment.stack);
-        break;
+        return to_stack(value, &segment.stack);
       case kKeyBlocks:
-        if (value.kind == Kind::kBlocks) {
+        if (value.kind == Kind::kBlocks)
           segment.blocks = std::move(parts_.block_lists[value.bits]);
-        } else if (value.kind != Kind::kEmptyList) {
-          expected = "a list of blocks";
-        }
-        break;
+        else if (value.kind != Kind::kEmptyList)
+          return "a list of blocks";
+        return nullptr;
       default:
         unread_key(key);
+        return nullptr;
     }
-    return expected;
   };
   if (const auto wrong = set_fields("a segment", items, count, at, set)) return *wrong;
   parts_.segments.push_back(std::move(record));
@@ -121,61 +102,48 @@ Value Builder::settings(const Value* items, size_t count, uint64_t at) {
   RecordedSettings settings;
   settings.known = true;
   const auto set = [&](const Value& key, const Value& value) -> const char* {
-    const char* expected = nullptr;
     switch (key.bits) {
       case kKeyConf:
-        if (value.kind == Kind::kText) {
-          settings.conf = texts_.get(static_cast<uint32_t>(value.bits));
-        } else {
-          expected = "a text";
-        }
-        break;
+        if (value.kind != Kind::kText) return "a text";
+        settings.conf = texts_.get(static_cast<uint32_t>(value.bits));
+        return nullptr;
       case kKeyMaxSplitSize:
-        expected = to_signed(value, &settings.max_split_size_bytes);
-        break;
+        return to_signed(value, &settings.max_split_size_bytes);
       case kKeyGarbageCollectionThreshold:
-        if (value.kind == Kind::kReal) {
+        if (value.kind == Kind::kReal)
           settings.garbage_collection_threshold = __builtin_bit_cast(double, value.bits);
-        } else if (value.kind == Kind::kInteger) {
+        else if (value.kind == Kind::kInteger)
           settings.garbage_collection_threshold =
               static_cast<double>(static_cast<int64_t>(value.bits));
-        } else {
-          expected = "a fraction";
-        }
-        break;
+        else
+          return "a fraction";
+        return nullptr;
       case kKeyExpandableSegments:
-        expected = to_bool(value, &settings.expandable_segments);
-        break;
+        return to_bool(value, &settings.expandable_segments);
       case kKeyRoundupPower2Divisions:
-        if (value.kind != Kind::kNumbers) {
-          if (value.kind != Kind::kEmptyDict) expected = "a dictionary of numbers";
-          break;
-        }
+        if (value.kind != Kind::kNumbers)
+          return value.kind != Kind::kEmptyDict ? "a dictionary of numbers" : nullptr;
         for (const auto& [name, divisions] : parts_.number_maps[value.bits]) {
           const std::string_view text = texts_.get(name);
           uint64_t bucket_mib = 0;
           const auto parsed = std::from_chars(text.data(), text.data() + text.size(), bucket_mib);
-          if (parsed.ptr != text.data() + text.size() || parsed.ec != std::errc() ||
-              divisions < 0) {
-            expected = "a dictionary from MiB to divisions";
-            break;
-          }
+          if (parsed.ptr != text.data() + text.size() || parsed.ec != std::errc() || divisions < 0)
+            return "a dictionary from MiB to divisions";
           settings.roundup_power2_divisions.push_back(
               {bucket_mib, static_cast<uint64_t>(divisions)});
         }
-        break;
+        return nullptr;
       case kKeyTraceAllocOverflowed: {
         bool overflowed = false;
         if (to_bool(value, &overflowed)) {
           parts_.unread_layouts.push_back("trace_alloc_overflowed");
         }
         parts_.ring_overflowed |= overflowed;
-        break;
+        return nullptr;
       }
       default:  // what does not bear on where blocks are placed
-        break;
+        return nullptr;
     }
-    return expected;
   };
   if (const auto wrong = set_fields("allocator_settings", items, count, at, set)) return *wrong;
   if (!grow(256 + settings.conf.size())) return {};
