@@ -243,7 +243,6 @@ class TraceFileParser {
                                    .output_bytes = numbers[2],
                                    .weight_bytes = numbers[3],
                                    .kernel_elements = numbers[4],
-                                   .stride_elements = numbers[5],
                                    .groups = numbers[6],
                                    .in_channels = numbers[7],
                                    .out_channels = numbers[8]});

@@ -33,7 +33,6 @@ struct ConvolutionCall {
   uint32_t shape = 0;  ///< equal for calls of the same sizes and geometry
   uint64_t input_bytes = 0, output_bytes = 0, weight_bytes = 0;
   uint64_t kernel_elements = 0;  ///< 9 of a 3×3
-  uint64_t stride_elements = 0;
   uint64_t groups = 1, in_channels = 0, out_channels = 0;
 };
 

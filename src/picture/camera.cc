@@ -370,9 +370,6 @@ Picture Camera::take(const SeeStacks& see) {
   picture.memory = read_host_memory(options_.root);
   picture.usable = usable_memory(picture.memory);
   picture.cgroup = cgroup_moment(picture.memory, static_cast<uint64_t>(picture.steady_ns));
-  if (picture.usable.used)
-    remember(*picture.usable.used.bytes, options_.most_history, &used_history_);
-  picture.used_history = used_history_;
   said_ = accelerators_.read(Depth::kEverything);
   picture.accelerators = in_a_picture(said_);
   if (picture.steady_ns >= next_search_ns_) {

@@ -78,7 +78,6 @@ class Camera {
   std::set<std::string> passed_over_;       // files in folders that need no second look
   std::deque<PictureAlert> alerts_;
   uint64_t warning_count_ = 0, critical_count_ = 0;
-  std::vector<uint64_t> used_history_;
   OomKills kills_;
   AcceleratorReader accelerators_;
   Accelerators said_;  // by them, for the picture that is being taken

@@ -86,7 +86,6 @@ struct Picture {
   HostMemory memory;
   UsableMemory usable;
   CgroupMoment cgroup;
-  std::vector<uint64_t> used_history;  ///< of `usable`, oldest first
   PictureAccelerators accelerators;
   std::vector<PictureProcess> processes;  ///< that hold most, largest first
   std::vector<PictureRecording> recordings;

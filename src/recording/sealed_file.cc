@@ -130,7 +130,7 @@ Status SealedFile::take_one(const ChunkRef& chunk, std::string_view payload) {
     default: {
       auto footer = parse_footer(payload);
       if (!footer) return std::unexpected(footer.error());
-      footer_chunk_ = chunk, footer_ = *footer;
+      footer_ = *footer;
       return {};
     }
   }

@@ -97,7 +97,6 @@ class SealedFile {
   std::vector<ChunkRef> events_;
   std::vector<ChunkRef> checkpoints_;
   Companions companions_;
-  ChunkRef footer_chunk_{};
   std::optional<Footer> footer_;
   uint64_t first_event_ = 0;
   std::optional<LiveState> state_before_;

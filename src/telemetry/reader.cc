@@ -75,7 +75,6 @@ Result<Telemetry> read_telemetry(const std::string& path, const TelemetryChoices
     return std::unexpected(
         Error{out.error().code, path + ": " + out.error().message, out.error().offset});
   }
-  out->is_growing = growing;
   if (growing) out->notes.push_back("a tracker is still writing this file");
   return out;
 }

@@ -20,7 +20,6 @@ struct Telemetry {
   TelemetryKind kind = TelemetryKind::kJsonArray;
   uint64_t file_bytes = 0;
   std::vector<TelemetryEvent> events;  ///< as they stand in the file
-  bool is_growing = false;             ///< somebody still writes it
   /// What is not in `events`, one sentence each: a last record that was cut short, with its size.
   uint64_t lost_bytes = 0;
   std::vector<std::string> losses;

@@ -222,7 +222,7 @@ void DriverGatherer::changed(One& one, DriverUse use) {
   const bool is_of_device = is_physical(use) || use == DriverUse::kContexts ||
                             use == DriverUse::kUnmeasured || use == DriverUse::kModules;
   if (!is_of_device) return;
-  one.peak_is_open = one.asked_is_open = false;
+  one.peak_is_open = false;
   one.now.device_used_bytes.reset();
 }
 
@@ -234,7 +234,6 @@ void DriverGatherer::came(const Memory& memory, uint64_t address, Live live) {
     if (const auto place = place_of_key(address)) one.out.place = place;
     one.now.device_used_bytes = live.bytes;
     one.out.asked = moment(one);
-    one.asked_is_open = true;
     if (one.peak_is_open) one.out.peak.device_used_bytes = live.bytes;
     return;
   }

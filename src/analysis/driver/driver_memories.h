@@ -187,7 +187,7 @@ class DriverGatherer {
     SegmentUse segments;
     uint64_t whole_pages = 0;
     uint64_t peak_bytes = 0;
-    bool peak_is_open = false, asked_is_open = false;  // nothing physical came or went since
+    bool peak_is_open = false;  // nothing physical came or went since
     bool has_framework = false, awaits_framework = false;
     bool is_surely_sampled = false;  // its samples are told by its place
   };
