@@ -18,7 +18,6 @@
 #include "analysis/analyze.h"
 #include "base/descriptor_limit.h"
 #include "cli/commands.h"
-#include "cli/input.h"
 
 extern char** environ;
 

@@ -5,7 +5,6 @@
 
 #include "base/duration.h"
 #include "report/describe/facts.h"
-#include "report/words.h"
 
 namespace gpumemprof {
 namespace {

@@ -7,8 +7,6 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
-#include <optional>
-#include <string_view>
 
 #include "analysis/analyze.h"
 #include "cli/commands.h"

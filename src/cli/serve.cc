@@ -1,5 +1,4 @@
 // gpumemprof serve: metrics for Prometheus and a live page, of what is recorded on this machine.
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -9,7 +8,6 @@
 #include "cli/commands.h"
 #include "cli/watch.h"
 #include "picture/camera.h"
-#include "report/words.h"
 #include "serve/live_profile.h"
 #include "serve/service.h"
 

@@ -2,7 +2,6 @@
 
 #include <cstdlib>
 #include <fstream>
-#include <string_view>
 
 #include "cli/trace_child.h"
 #include "run/program.h"

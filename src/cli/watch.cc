@@ -8,7 +8,6 @@
 
 #include "base/size.h"
 #include "cli/commands.h"
-#include "live/alerts.h"
 
 namespace gpumemprof {
 namespace {

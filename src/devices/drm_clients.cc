@@ -1,6 +1,5 @@
 #include "devices/drm_clients.h"
 
-#include <dirent.h>
 #include <unistd.h>
 
 #include <algorithm>

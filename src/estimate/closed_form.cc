@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "estimate/activations.h"
 #include "estimate/library_table.h"

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <map>
-#include <vector>
 
 #include "base/file_pool.h"
 #include "base/folder.h"

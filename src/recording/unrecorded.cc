@@ -4,8 +4,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <algorithm>
-
 #include "base/size.h"
 #include "recording/writer_state.h"
 

@@ -8,7 +8,6 @@
 #include "base/or_null.h"
 #include "report/describe/explanation.h"
 #include "report/describe/facts.h"
-#include "report/describe/refusal_words.h"
 #include "report/json/advice_json.h"
 #include "report/json/cost_json.h"
 #include "report/json/category_json.h"

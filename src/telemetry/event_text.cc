@@ -1,6 +1,5 @@
 // A telemetry event as a line of JSON or CSV. Written by hand rather than through a JSON object: a
 // sampler writes it many times a second, and the order of the fields is part of the format.
-#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "telemetry/event.h"

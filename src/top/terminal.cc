@@ -6,7 +6,6 @@
 #include <clocale>
 #include <cstdlib>
 #include <cstring>
-#include <string_view>
 
 #define NCURSES_WIDECHAR 1
 #define NCURSES_NOMACROS 1

@@ -1,7 +1,6 @@
 #include "analysis/compare/fail_on.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "base/size.h"
 

@@ -1,5 +1,4 @@
 #include "analysis/oom_message/oom_verdict.h"
-#include "base/size.h"
 
 namespace gpumemprof {
 namespace {

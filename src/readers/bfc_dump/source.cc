@@ -1,4 +1,3 @@
-#include <algorithm>
 
 #include "readers/bfc_dump/read.h"
 #include "readers/tensorflow_device.h"

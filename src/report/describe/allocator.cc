@@ -3,8 +3,6 @@
 #include <absl/container/flat_hash_map.h>
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "analysis/replay/uneven_devices.h"
 #include "base/size.h"
 #include "report/describe/evidence.h"

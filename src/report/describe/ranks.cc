@@ -7,7 +7,6 @@
 #include "analysis/ranks/job_ranks.h"
 #include "base/duration.h"
 #include "base/size.h"
-#include "report/describe/evidence.h"
 #include "report/describe/facts.h"
 #include "report/describe/ranks.h"
 #include "report/describe/sections.h"

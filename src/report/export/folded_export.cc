@@ -1,7 +1,6 @@
 #include <algorithm>
 
 #include "report/export/stack_exports.h"
-#include "report/words.h"
 
 namespace gpumemprof {
 

@@ -1,4 +1,3 @@
-#include <absl/container/flat_hash_map.h>
 
 #include "report/describe/facts.h"
 #include "report/export/stack_exports.h"

@@ -1,12 +1,10 @@
 #include "report/json/snapshot_json.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "analysis/replay/snapshot_device.h"
 #include "report/json/parts.h"
 #include "report/user_code.h"
-#include "report/words.h"
 
 namespace gpumemprof {
 namespace {
