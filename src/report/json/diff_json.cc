@@ -86,70 +86,50 @@ void add_figures(Json* out, const DiffRow& row) {
                {"b_total_bytes", row.b.total_bytes}});
 }
 
-Json stacks_json(const Diff& diff) {
+/// Each row as `subject(row, tables)` names it, and its figures.
+template <class Subject>
+Json rows_json(const Diff& diff, const DiffRows& rows, const Subject& subject) {
   Json out = Json::array();
-  for (const DiffRow& row : diff.by_stack) {
-    const Tables& tables = *(row.from_b ? diff.b : diff.a).tables;
-    Json item = {{"stack", stack_lines(tables, row.node)}};
-    add_figures(&item, row);
-    out.push_back(std::move(item));
+  for (const DiffRow& row : rows) {
+    out.push_back(subject(row, *(row.from_b ? diff.b : diff.a).tables));
+    add_figures(&out.back(), row);
   }
   return out;
 }
 
-Json lines_json(const Diff& diff) {
-  Json out = Json::array();
-  for (const DiffRow& row : diff.by_line) {
-    const Tables& tables = *(row.from_b ? diff.b : diff.a).tables;
-    Json item = {{"line", row.node == 0 ? Json(nullptr) : Json(frame_text(tables, row.node))}};
-    add_figures(&item, row);
-    out.push_back(std::move(item));
-  }
-  return out;
+Json stack_subject(const DiffRow& row, const Tables& tables) {
+  return {{"stack", stack_lines(tables, row.node)}};
 }
 
-Json functions_json(const Diff& diff) {
-  Json out = Json::array();
-  for (const DiffRow& row : diff.by_function) {
-    const Tables& tables = *(row.from_b ? diff.b : diff.a).tables;
-    const Frame& frame = tables.stacks.frame_of(row.node);
-    Json item = {{"function", nullptr}, {"file", nullptr}};
-    if (row.node != 0) {
-      item["function"] = tables.strings.get(frame.function);
-      item["file"] = aligned_file(tables.strings.get(frame.file));
-    }
-    add_figures(&item, row);
-    out.push_back(std::move(item));
-  }
-  return out;
+Json line_subject(const DiffRow& row, const Tables& tables) {
+  return {{"line", row.node == 0 ? Json(nullptr) : Json(frame_text(tables, row.node))}};
+}
+
+Json function_subject(const DiffRow& row, const Tables& tables) {
+  if (row.node == 0) return {{"function", nullptr}, {"file", nullptr}};
+  const Frame& frame = tables.stacks.frame_of(row.node);
+  return {{"function", tables.strings.get(frame.function)},
+          {"file", aligned_file(tables.strings.get(frame.file))}};
 }
 
 /// Null where neither run names a layer.
 Json layers_json(const Diff& diff) {
   if (diff.by_layer.empty()) return nullptr;
-  Json out = Json::array();
-  for (const DiffRow& row : diff.by_layer) {
+  return rows_json(diff, diff.by_layer, [&](const DiffRow& row, const Tables&) -> Json {
     const Diff::LayerPart& of = diff.layers[row.node];
-    Json item = {{"layer", text_or_null(of.layer)},
-                 {"part", of.part == "unknown" ? Json(nullptr) : Json(of.part)}};
-    add_figures(&item, row);
-    out.push_back(std::move(item));
-  }
-  return out;
+    return {{"layer", text_or_null(of.layer)},
+            {"part", of.part == "unknown" ? Json(nullptr) : Json(of.part)}};
+  });
 }
 
 /// Null where they are not known of both.
 Json groups_json(const Diff& diff, const DiffRows& rows, const char* key,
                  const std::string& why_not) {
   if (!why_not.empty()) return nullptr;
-  Json out = Json::array();
-  for (const DiffRow& row : rows) {
-    const std::string& name = diff.groups[row.node];
-    Json item = {{key, text_or_null(name)}};
-    add_figures(&item, row);
-    item["a_total_bytes"] = item["b_total_bytes"] = nullptr;
-    out.push_back(std::move(item));
-  }
+  Json out = rows_json(diff, rows, [&](const DiffRow& row, const Tables&) -> Json {
+    return {{key, text_or_null(diff.groups[row.node])}};
+  });
+  for (Json& item : out) item["a_total_bytes"] = item["b_total_bytes"] = nullptr;
   return out;
 }
 
@@ -167,10 +147,10 @@ std::string diff_json(const Diff& diff, int indent) {
               {"b", side_json(diff.b)},
               {"peak", change_json(peak(diff.a), peak(diff.b))},
               {"end", change_json(end(diff.a), end(diff.b))},
-              {"by_line", lines_json(diff)},
+              {"by_line", rows_json(diff, diff.by_line, line_subject)},
               {"moved_lines", diff.moved_lines},
-              {"by_function", functions_json(diff)},
-              {"by_stack", stacks_json(diff)},
+              {"by_function", rows_json(diff, diff.by_function, function_subject)},
+              {"by_stack", rows_json(diff, diff.by_stack, stack_subject)},
               {"by_layer", layers_json(diff)},
               {"by_category", groups_json(diff, diff.by_category, "category", diff.why_no_categories)},
               {"by_module", groups_json(diff, diff.by_module, "module", diff.why_no_modules)},
