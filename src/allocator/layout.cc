@@ -103,11 +103,15 @@ Obstacle obstacle(const Simulator& simulator, const Simulator::Request& request)
   out.releasable_bytes = simulator.statistics().releasable.current;
   const bool is_large = out.rounded_bytes > kSmallBlockBytes;
   for (SegmentView& view : segments(simulator)) {
-    if (view.pool != request.pool || view.stream != request.stream || view.is_large != is_large) {
-      continue;
-    }
     const bool limited = out.rounded_bytes < config.max_split_size_bytes &&
                          view.largest_free_bytes >= config.max_split_size_bytes;
+    if (view.pool != request.pool || view.stream != request.stream || view.is_large != is_large) {
+      const uint64_t so_far = out.elsewhere ? out.elsewhere->largest_free_bytes : 0;
+      if (!limited && view.largest_free_bytes >= out.rounded_bytes &&
+          view.largest_free_bytes > so_far)
+        out.elsewhere = std::move(view);
+      continue;
+    }
     if (!limited)
       out.largest_usable_bytes = std::max(out.largest_usable_bytes, view.largest_free_bytes);
     const bool would_do = view.size_bytes >= out.rounded_bytes && view.active_bytes > 0 &&

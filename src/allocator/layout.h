@@ -65,6 +65,9 @@ struct Obstacle {
   uint64_t free_bytes = 0;            ///< as free_bytes() has it
   uint64_t releasable_bytes = 0;      ///< what empty_cache would give back, all pools together
   std::vector<SegmentView> pinned;
+  /// The segment with the largest free block that would do, but serves another pool, stream or
+  /// class of sizes alone.
+  std::optional<SegmentView> elsewhere;
 };
 /// O(blocks): for single moments.
 Obstacle obstacle(const Simulator& simulator, const Simulator::Request& request);

@@ -197,6 +197,22 @@ TEST(Layout, NamesTheBlocksThatStandInTheWay) {
   EXPECT_EQ(s.block(segment.blocks[1]).stack, 7u);
 }
 
+TEST(Layout, AFreeBlockOfAnotherStreamOrPoolThatWouldDoIsElsewhere) {
+  Simulator s = simulator();
+  for (uint16_t pool : {0, 1}) {
+    const auto stream = static_cast<uint16_t>(pool == 0 ? 1 : 0);
+    const BlockId most = s.malloc({.requested_bytes = 30 * kMiB, .stream = stream, .pool = pool});
+    s.free_completed(most);
+    s.malloc({.requested_bytes = (pool + 2) * kMiB, .stream = stream, .pool = pool});  // pins it
+  }
+  const Obstacle of_stream = obstacle(s, {.requested_bytes = 28 * kMiB});
+  ASSERT_TRUE(of_stream.elsewhere);
+  EXPECT_EQ(of_stream.elsewhere->largest_free_bytes, 28 * kMiB);
+  EXPECT_EQ(of_stream.elsewhere->stream, 1);
+  EXPECT_EQ(obstacle(s, {.requested_bytes = 27 * kMiB, .stream = 1}).elsewhere->pool, 1);
+  EXPECT_FALSE(obstacle(s, {.requested_bytes = 29 * kMiB}).elsewhere);
+}
+
 TEST(Layout, FreeBytesAreThoseOfTheFreeBlocksOfTheSamePoolStreamAndClass) {
   AllocatorConfig config;
   config.expandable_segments = true;

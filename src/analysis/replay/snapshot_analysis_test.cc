@@ -241,6 +241,41 @@ TEST(SnapshotOom, BelowALimitEnoughInPiecesIsFragmentation) {
   EXPECT_EQ(oom.more_bytes_needed, 8 * kMiB);
 }
 
+/// 32 MiB of stream 8, of which line 2 keeps 4 MiB and 28 are free; line 3 asks for 20 MiB on the
+/// default stream with 10 MiB free on the device.
+TEST(SnapshotOom, OnePieceThatIsEnoughInTheCacheOfAnotherStreamIsNoFragmentation) {
+  P paper;
+  AllocatorTrace& trace = paper.snapshot.traces[0];
+  trace.streams = {0, 8};
+  const auto add = [&](Action action, uint64_t address, uint64_t size_bytes, uint32_t line,
+                       uint16_t stream) {
+    trace.events.append({.address = address,
+                         .size_bytes = size_bytes,
+                         .time_us = 1000 + static_cast<int64_t>(trace.events.size()),
+                         .stack = paper.site(line),
+                         .stream = stream,
+                         .action = action});
+  };
+  add(Action::kSegmentAlloc, P::kFirst, 32 * kMiB, 1, 1);
+  add(Action::kAlloc, P::kFirst, 32 * kMiB, 1, 1);
+  add(Action::kFreeRequested, P::kFirst, 32 * kMiB, 1, 1);
+  add(Action::kFreeCompleted, P::kFirst, 32 * kMiB, 1, 1);
+  add(Action::kAlloc, P::kFirst, 4 * kMiB, 2, 1);
+  add(Action::kOom, 10 * kMiB, 20 * kMiB, 3, 0);
+  paper.segment(P::kFirst, {{4 * kMiB, 2}, {28 * kMiB, 0}});
+  trace.segments[0].stream = 1;
+  const Analysis analysis = *analyze_snapshot(paper.snapshot, {});
+  const OomExplanation& oom = analysis.devices[0].snapshot->ooms.at(0);
+  EXPECT_EQ(oom.cause, RefusalCause::kOtherCache);
+  ASSERT_TRUE(oom.other_cache);
+  EXPECT_EQ(oom.other_cache->text(),
+            "28.0 MiB were free in one piece, but in the cache of stream 8");
+  EXPECT_EQ(oom.other_cache->segment.pinned_bytes, 28 * kMiB);
+  EXPECT_EQ(analysis.findings.at(0).title,
+            "20.0 MiB were requested with 10.0 MiB free on the device: 28.0 MiB were free in one "
+            "piece, but in the cache of stream 8");
+}
+
 TEST(SnapshotAnalysis, WhatIsReleasedBeforeAnythingElseWasCachedWhenTheTraceBegan) {
   P paper;
   Tables& tables = paper.snapshot.tables;

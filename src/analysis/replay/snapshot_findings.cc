@@ -48,6 +48,9 @@ Finding oom_finding(const OomExplanation& oom, bool is_consistent) {
     case RefusalCause::kFragmentation:
       finding.title += ": enough was free in total, but not in one piece";
       break;
+    case RefusalCause::kOtherCache:
+      finding.title += ": " + oom.other_cache->text();
+      break;
     case RefusalCause::kWantOfMemory:
       finding.title += ": more than all free memory";
       break;

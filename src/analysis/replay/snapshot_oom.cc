@@ -79,11 +79,48 @@ std::optional<uint64_t> find_more_bytes(const AllocatorTrace& trace,
   return high * kDriverUnitBytes;
 }
 
+std::string name_of_cache(const SegmentView& segment, const Simulator::Request& request,
+                          const AllocatorTrace& trace) {
+  if (segment.pool != request.pool) {
+    if (segment.pool == 0) return "the default pool";
+    const auto [first, second] = trace.pools[segment.pool];
+    return "private pool (" + std::to_string(first) + ',' + std::to_string(second) + ')';
+  }
+  if (segment.stream != request.stream)
+    return "the cache of stream " + std::to_string(trace.streams[segment.stream]);
+  return segment.is_large ? "the pool of large blocks" : "the pool of small blocks";
+}
+
+OtherCache other_cache(const OomExplanation& oom, const Simulator::Request& request,
+                       const AllocatorTrace& trace) {
+  const SegmentView& segment = *oom.obstacle.elsewhere;
+  return {.place = name_of_cache(segment, request, trace),
+          .piece_bytes = segment.largest_free_bytes,
+          .stream = trace.streams[segment.stream],
+          .pool = trace.pools[segment.pool],
+          .is_private = segment.pool != 0 && segment.pool != request.pool,
+          .segment = *std::ranges::find(oom.moment.segments, segment.address,
+                                        &SegmentPicture::address)};
+}
+
 }  // namespace
 
 const char* oom_cause_name(RefusalCause cause) {
-  if (cause == RefusalCause::kLimit) return "limit";
-  return cause == RefusalCause::kFragmentation ? "fragmentation" : "want_of_memory";
+  switch (cause) {
+    case RefusalCause::kLimit:
+      return "limit";
+    case RefusalCause::kFragmentation:
+      return "fragmentation";
+    case RefusalCause::kOtherCache:
+      return "other_cache";
+    case RefusalCause::kWantOfMemory:
+      break;
+  }
+  return "want_of_memory";
+}
+
+std::string OtherCache::text() const {
+  return format_bytes(piece_bytes) + " were free in one piece, but in " + place;
 }
 
 std::string OomExplanation::left_text() const {
@@ -125,6 +162,10 @@ OomExplanation explain_oom(const AllocatorTrace& trace, uint64_t index,
     oom.cause = RefusalCause::kLimit;  // one of which nothing is known
   } else if (oom.asked_bytes <= all_free) {
     oom.cause = RefusalCause::kFragmentation;
+    if (oom.obstacle.elsewhere && oom.fitting_bytes == 0) {
+      oom.cause = RefusalCause::kOtherCache;
+      oom.other_cache = other_cache(oom, request, trace);
+    }
   } else {
     oom.cause = had_device ? RefusalCause::kLimit : RefusalCause::kWantOfMemory;
     if (oom.room.basis != RoomBasis::kRefusals) oom.missing_bytes = oom.asked_bytes - all_free;

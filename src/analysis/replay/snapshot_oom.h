@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "allocator/layout.h"
@@ -21,9 +22,23 @@ inline constexpr size_t kMostOoms = 4;
 enum class RefusalCause : uint8_t {
   kWantOfMemory,   ///< all free memory in one piece would not have been enough
   kFragmentation,  ///< it would have been, but it was in pieces
+  kOtherCache,     ///< one piece was enough, but another pool, stream or class of sizes had it
   kLimit,          ///< as kWantOfMemory, but the device had enough: the process's own limit refused it
 };
-const char* oom_cause_name(RefusalCause cause);  ///< "want_of_memory", "fragmentation", "limit"
+/// "want_of_memory", "fragmentation", "other_cache", "limit"
+const char* oom_cause_name(RefusalCause cause);
+
+/// A free block that would have served the request, had it been in the cache of its pool and stream.
+struct OtherCache {
+  std::string place;        ///< "the cache of stream 8", "private pool (0,1)"
+  uint64_t piece_bytes = 0;
+  int64_t stream = 0;
+  std::pair<int64_t, int64_t> pool;
+  bool is_private = false;     ///< a private pool, which the request was not for
+  SegmentPicture segment;      ///< that the block is in
+  /// "900 MiB were free in one piece, but in the cache of stream 8"
+  std::string text() const;
+};
 
 /// One setting that was tried on the same trace and device size.
 struct OomTrial {
@@ -50,7 +65,8 @@ struct OomExplanation {
   uint64_t fitting_bytes = 0;
   uint64_t free_inside_bytes = 0;  ///< reserved and not in use, in pieces
   RefusalCause cause = RefusalCause::kWantOfMemory;
-  /// Not kFragmentation: asked − everything that was free; 0 where the limit is not known.
+  std::optional<OtherCache> other_cache;  ///< of kOtherCache
+  /// Of kWantOfMemory and kLimit: asked − everything that was free; 0 where the limit is not known.
   uint64_t missing_bytes = 0;
   /// The largest request that would have been served; not known with expandable segments.
   std::optional<uint64_t> largest_fit_bytes;

@@ -22,6 +22,8 @@ std::string cause_text(const OomExplanation& oom) {
                          format_bytes_up(oom.missing_bytes));
     case RefusalCause::kFragmentation:
       return "fragmentation: enough was free in total, but not in one piece";
+    case RefusalCause::kOtherCache:
+      return oom.other_cache->text();
     case RefusalCause::kLimit:
       break;
   }
@@ -99,6 +101,7 @@ std::string why_refused(const OomExplanation& oom) {
                          ? fmt::format("{} left {}", capitalized(limit_words(oom.room)),
                                        oom.left_text())
                          : "The device had " + format_bytes(oom.device_free_bytes) + " left";
+  if (oom.other_cache) return text + ", and " + oom.other_cache->text() + '.';
   if (oom.free_inside_bytes != 0 && !is_unknown) {
     text += fmt::format(", and {} were free in its segments, the largest usable piece {}",
                         format_bytes(oom.free_inside_bytes),

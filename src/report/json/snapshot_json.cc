@@ -92,6 +92,13 @@ Json oom_json(const OomExplanation& oom, bool is_consistent, const Tables& table
   out["free_for_request_bytes"] = oom.obstacle.free_bytes;
   out["largest_free_block_bytes"] = oom.obstacle.largest_usable_bytes;
   out["cause"] = oom_cause_name(oom.cause);
+  if (const auto& other = oom.other_cache) {
+    out["other_cache"] = {{"place", other->place},
+                          {"stream", other->stream},
+                          {"pool_id", {other->pool.first, other->pool.second}},
+                          {"piece_bytes", other->piece_bytes},
+                          {"segment_address", other->segment.address}};
+  }
   out["missing_bytes"] = oom.missing_bytes;
   out["largest_fit_bytes"] = or_null(oom.largest_fit_bytes);
   if (!oom.largest_fit_bytes)
