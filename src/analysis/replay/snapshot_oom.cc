@@ -99,6 +99,7 @@ OtherCache other_cache(const OomExplanation& oom, const Simulator::Request& requ
           .stream = trace.streams[segment.stream],
           .pool = trace.pools[segment.pool],
           .is_private = segment.pool != 0 && segment.pool != request.pool,
+          .is_of_stream = segment.pool == request.pool && segment.stream != request.stream,
           .segment = *std::ranges::find(oom.moment.segments, segment.address,
                                         &SegmentPicture::address)};
 }

@@ -30,12 +30,14 @@ const char* oom_cause_name(RefusalCause cause);
 
 /// A free block that would have served the request, had it been in the cache of its pool and stream.
 struct OtherCache {
-  std::string place;        ///< "the cache of stream 8", "private pool (0,1)"
+  std::string place;  ///< "the cache of stream 8", "private pool (0,1)"
   uint64_t piece_bytes = 0;
   int64_t stream = 0;
   std::pair<int64_t, int64_t> pool;
-  bool is_private = false;     ///< a private pool, which the request was not for
-  SegmentPicture segment;      ///< that the block is in
+  // Of neither: a class of sizes, or the default pool of a request for a private one.
+  bool is_private = false;    ///< a private pool, which the request was not for
+  bool is_of_stream = false;  ///< another stream of the same pool
+  SegmentPicture segment;     ///< that the block is in
   /// "900 MiB were free in one piece, but in the cache of stream 8"
   std::string text() const;
 };

@@ -1,6 +1,5 @@
 // Sections from an allocator's history: refused requests, segments, what pins them, TensorFlow's
 // pool.
-#include <absl/container/flat_hash_map.h>
 #include <fmt/format.h>
 
 #include "analysis/replay/uneven_devices.h"
@@ -108,13 +107,8 @@ Section fragmentation_section(const Subject& subject, const DeviceAnalysis& devi
                           {"segments", true},
                           {"line"}},
               .noun = "line"};
-  absl::flat_hash_map<uint32_t, uint32_t> node_of_line;  // by frame; one of its nodes
   const std::vector<PinningStack> lines =
-      pinning_by(snapshot->at_peak->segments, [&](uint32_t stack) {
-        const uint32_t node = headline_node(subject.tables, stack);
-        if (node == 0) return node;
-        return node_of_line.try_emplace(subject.tables.stacks.node(node).frame, node).first->second;
-      });
+      pinning_lines(snapshot->at_peak->segments, subject.tables);
   add_rows(lines, subject.options.rows, &table, [&](const PinningStack& by) {
     return Row{
         {{format_bytes(by.alone_bytes)},

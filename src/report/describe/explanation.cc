@@ -10,8 +10,10 @@
 #include "analysis/pass/op_names.h"
 #include "analysis/replay/settings_study.h"
 #include "analysis/replay/snapshot_device.h"
+#include "analysis/replay/told_refusals.h"
 #include "base/size.h"
 #include "report/describe/facts.h"
+#include "report/describe/snapshot_words.h"
 #include "report/describe/work_rows.h"
 #include "report/user_code.h"
 #include "report/words.h"
@@ -270,6 +272,12 @@ class Paragraph {
       return say((worst->kind == FindingKind::kLeak ? "Next: stop the leak: " : "Next: ") +
                  printable(worst->fix) + '.');
     }
+    const OomExplanation* oom = explained_refusal();
+    if (oom && say_what_stood_in_the_way(*oom)) return;
+    if (oom && !was_near_the_peak(*oom)) {
+      if (say_who_held_half_at(*oom)) return;
+      return say_lower(oom->asked_bytes);
+    }
     // What an optimizer needs for its step, and gradients, are those of the weights, whatever the
     // batch.
     const bool is_in_optimizer =
@@ -293,12 +301,8 @@ class Paragraph {
       return say(fmt::format("Next: a smaller batch{}; {} are activations, inputs and temporaries.",
                              or_checkpointing(), share(figure("batch_bytes", of_batch))));
     }
-    if (requested != 0 && say_who_held_half(requested)) return;
-    if (requested != 0) {
-      return say(
-          fmt::format("Next: lower the request that was refused ({}), or what was live beside it.",
-                      format_bytes(requested)));
-    }
+    if (requested != 0 && (oom ? say_who_held_half_at(*oom) : say_who_held_half(requested))) return;
+    if (requested != 0) return say_lower(requested);
     if (lack_of_snapshot(device_) == ReplayLack::kAllocations)
       return say("Next: record the history with torch.cuda.memory._record_memory_history().");
     say(is_jax(device_at(tables_, device_.device))
@@ -355,6 +359,70 @@ class Paragraph {
       return false;
     say(fmt::format("Next: hold less of what {} makes; it held {} at the peak.",
                     headline_text(tables_, lines[0].node, folder_), share(lines[0].bytes)));
+    return true;
+  }
+
+  void say_lower(uint64_t requested) {
+    say(fmt::format("Next: lower the request that was refused ({}), or what was live beside it.",
+                    format_bytes(requested)));
+  }
+
+  /// Of this device, the refusal that the report begins with; null where no replay explains it.
+  const OomExplanation* explained_refusal() const {
+    const auto& refused = analysis_.ends.refused;
+    if (!refused.empty()) {
+      const auto own = std::ranges::find_if(refused, [&](const RefusedRequest& one) {
+        return one.told && one.told->device == device_.device;
+      });
+      return own == refused.end() ? nullptr : explanation_of(*own, analysis_);
+    }
+    const SnapshotDevice* snapshot = device_.snapshot.get();
+    if (!snapshot || !snapshot->is_consistent || snapshot->ooms.empty()) return nullptr;
+    return &snapshot->ooms.front();
+  }
+
+  /// What is known of the peak then holds for the refusal, too.
+  bool was_near_the_peak(const OomExplanation& oom) const {
+    return oom.moment.figures.requested_bytes >= peak_ - peak_ / kLeastShare;
+  }
+
+  /// Where enough was free, but not for this request: who keeps it so.
+  bool say_what_stood_in_the_way(const OomExplanation& oom) {
+    if (const auto& other = oom.other_cache) {
+      if (!other->is_private && !other->is_of_stream) return false;
+      say(fmt::format("Next: {}; {} were free in one piece in {}.",
+                      other->is_private
+                          ? "keep less in the private pool (a CUDA graph or a MemPool), or release "
+                            "it when it is no longer needed"
+                          : "allocate on one stream and let the others only compute",
+                      format_bytes(other->piece_bytes), other->place));
+      return true;
+    }
+    if (oom.cause != RefusalCause::kFragmentation || oom.fitting_bytes != 0) return false;
+    const std::vector<PinningStack> lines = pinning_lines(oom.moment.segments, tables_);
+    if (lines.empty() || lines[0].stack == 0) return false;
+    const uint64_t left = oom.room.bytes - oom.moment.figures.reserved_bytes;
+    const bool is_enough =
+        lines[0].alone_bytes + lines[0].live_bytes + left >= oom.asked_bytes;
+    if (!is_enough || lines[0].alone_bytes < lines[0].live_bytes) return false;
+    say(fmt::format("Next: free or move what {} keeps; its {} pinned {} in {} when the request was "
+                    "refused.",
+                    headline_text(tables_, lines[0].stack, folder_),
+                    format_bytes(lines[0].live_bytes), format_bytes(lines[0].pinned_bytes),
+                    format_plural(lines[0].segments, "segment")));
+    return true;
+  }
+
+  /// The same as say_who_held_half(), of what was live when the request was refused.
+  bool say_who_held_half_at(const OomExplanation& oom) {
+    const uint64_t live = oom.moment.figures.active_bytes;
+    const std::vector<HolderLine> lines = group_by_line(oom.moment.holders, tables_);
+    if (lines.empty() || lines[0].node == 0 ||
+        lines[0].bytes < std::max(live / 2, oom.asked_bytes))
+      return false;
+    say(fmt::format("Next: hold less of what {} makes; it held {} ({}) when {} were refused.",
+                    headline_text(tables_, lines[0].node, folder_), format_bytes(lines[0].bytes),
+                    format_percent(lines[0].bytes, live), format_bytes(oom.asked_bytes)));
     return true;
   }
 

@@ -232,6 +232,56 @@ TEST(Explanation, TheLineThatHeldHalfOfThePeakIsNextWhereARequestWasRefused) {
             "an ordinary machine has.");
 }
 
+/// Of the sample, 1000 B at its peak, with one refusal on its device.
+std::string next_after_refusal(const OomExplanation& oom) {
+  MemorySource source = sample_source();
+  Analysis analysis = analyze_all(source);
+  auto snapshot = std::make_shared<SnapshotDevice>();
+  snapshot->is_consistent = true;
+  snapshot->ooms = {oom};
+  analysis.devices[0].snapshot = std::move(snapshot);
+  analysis.findings = {{.kind = FindingKind::kOutOfMemory,
+                        .severity = Severity::kCritical,
+                        .bytes = oom.asked_bytes}};
+  return explain_peak(analysis, source.tables(), analysis.devices[0], "/opt/job").next;
+}
+
+TEST(Explanation, OfFragmentationWhoPinsTheFreePiecesIsNext) {
+  OomExplanation oom{.asked_bytes = 900, .cause = RefusalCause::kFragmentation};
+  const SegmentPicture segment{
+      .pinned_bytes = 400, .blocks = {{10, 4, SimulatedBlock::State::kAllocated}, {400}}};
+  oom.moment.segments = {segment, segment};
+  oom.moment.figures.reserved_bytes = 820;
+  oom.room.bytes = 900;  // 80 left, 820 once the blocks are gone
+  EXPECT_EQ(next_after_refusal(oom),
+            "Next: free or move what model.py:7 Model.__init__ keeps; its 20 B pinned 800 B in 2 "
+            "segments when the request was refused.");
+  oom.asked_bytes = 901;
+  EXPECT_EQ(next_after_refusal(oom),
+            "Next: lower the request that was refused (901 B), or what was live beside it.")
+      << "without them it would not fit";
+}
+
+TEST(Explanation, OfAPieceInAPrivatePoolThePoolIsNext) {
+  OomExplanation oom{.asked_bytes = 500, .cause = RefusalCause::kOtherCache};
+  oom.other_cache = {.place = "private pool (0,1)", .piece_bytes = 850, .is_private = true};
+  EXPECT_EQ(next_after_refusal(oom),
+            "Next: keep less in the private pool (a CUDA graph or a MemPool), or release it when "
+            "it is no longer needed; 850 B were free in one piece in private pool (0,1).");
+}
+
+TEST(Explanation, WhatIsNextAfterARefusalIsOfItsMomentAndNotOfThePeak) {
+  OomExplanation oom{.asked_bytes = 60};
+  oom.moment.figures.requested_bytes = oom.moment.figures.active_bytes = 100;
+  oom.moment.holders = {{4, 80, 1}};
+  EXPECT_EQ(next_after_refusal(oom),
+            "Next: hold less of what model.py:7 Model.__init__ makes; it held 80 B (80.0 %) when "
+            "60 B were refused.");
+  oom.asked_bytes = 500;
+  EXPECT_EQ(next_after_refusal(oom),
+            "Next: lower the request that was refused (500 B), or what was live beside it.");
+}
+
 TEST(Explanation, NothingOfTheRecordingReachesTheTerminal) {
   MemorySource source = training_source("net\x1b[2J");
   const Analysis analysis = *analyze_source(source, {});

@@ -1,5 +1,6 @@
 #include "report/describe/snapshot_words.h"
 
+#include <absl/container/flat_hash_map.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@ namespace gpumemprof {
 namespace {
 
 constexpr size_t kHoldersOfOom = 5;
+constexpr size_t kPinningOfOom = 3;
 
 std::string cause_text(const OomExplanation& oom) {
   if (oom.fitting_bytes != 0)
@@ -85,7 +87,34 @@ std::string room_words(const OomExplanation& oom) {
                      format_bytes(oom.room.bytes), reserved, free, others);
 }
 
+/// "Pinned: 1.81 GiB in 100 segments by 150 MiB of log.py:5 keep.", where that is why.
+void add_pinning(const OomExplanation& oom, const Tables& tables, std::string_view folder,
+                 std::vector<std::string>* out) {
+  std::vector<PinningStack> lines;
+  if (oom.other_cache) {
+    lines = pinning_lines({oom.other_cache->segment}, tables);
+  } else if (oom.cause == RefusalCause::kFragmentation) {
+    lines = pinning_lines(oom.moment.segments, tables);
+  }
+  for (size_t i = 0; i < std::min(kPinningOfOom, lines.size()); ++i) {
+    out->push_back(fmt::format(
+        "Pinned: {} in {} by {} of {}.", format_bytes(lines[i].pinned_bytes),
+        format_plural(lines[i].segments, "segment"), format_bytes(lines[i].live_bytes),
+        headline_text(tables, lines[i].stack, folder)));
+  }
+}
+
 }  // namespace
+
+std::vector<PinningStack> pinning_lines(const std::vector<SegmentPicture>& segments,
+                                        const Tables& tables) {
+  absl::flat_hash_map<uint32_t, uint32_t> node_of_line;  // by frame; one of its nodes
+  return pinning_by(segments, [&](uint32_t stack) {
+    const uint32_t node = headline_node(tables, stack);
+    if (node == 0) return node;
+    return node_of_line.try_emplace(tables.stacks.node(node).frame, node).first->second;
+  });
+}
 
 std::string limit_words(const ProcessRoom& room) {
   if (room.basis == RoomBasis::kRefusals)
@@ -148,6 +177,7 @@ std::vector<std::string> oom_details(const OomExplanation& oom, const SnapshotDe
       format_bytes(figures.active_bytes), format_bytes(oom.free_inside_bytes),
       format_bytes(oom.obstacle.free_bytes), format_bytes(oom.obstacle.largest_usable_bytes)));
   out.push_back("Why: " + cause_text(oom) + ".");
+  add_pinning(oom, tables, folder, &out);
   if (oom.largest_fit_bytes && *oom.largest_fit_bytes < oom.asked_bytes) {
     out.push_back(fmt::format("A request of up to {} would have been served, {} less.",
                               format_bytes(*oom.largest_fit_bytes),

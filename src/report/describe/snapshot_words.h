@@ -17,6 +17,9 @@ std::string why_refused(const OomExplanation& oom);
 std::string what_would_have_fitted(const OomExplanation& oom);
 /// "its own limit of 8.53 GiB (as the error rounds it)".
 std::string limit_words(const ProcessRoom& room);
+/// Who pins free memory of `segments`, by line: `stack` is a node of it. Sorted as pinning_by().
+std::vector<PinningStack> pinning_lines(const std::vector<SegmentPicture>& segments,
+                                        const Tables& tables);
 /// What was asked and where, what there was, why it failed, what would have fitted. One sentence
 /// each, without a line end; safe to print. `is_headline`: what_would_have_fitted() was said above.
 std::vector<std::string> oom_details(const OomExplanation& oom, const SnapshotDevice& device,

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/size.h"
+#include "report/user_code.h"
 
 namespace gpumemprof {
 namespace {
@@ -54,6 +55,20 @@ TEST(SnapshotWords, OfOnePieceInAPrivatePoolThePoolIsNamed) {
   EXPECT_THAT(oom_details(oom, {.is_consistent = true}, {}, "", true),
               testing::Contains(
                   "Why: 850 MiB were free in one piece, but in private pool (0,1)."));
+}
+
+TEST(SnapshotWords, ARefusalForFragmentationNamesWhatPinsTheFreePieces) {
+  OomExplanation oom{.asked_bytes = 700 * kMiB, .cause = RefusalCause::kFragmentation};
+  const SegmentPicture segment{
+      .pinned_bytes = 19 * kMiB,
+      .blocks = {{kMiB, 0, SimulatedBlock::State::kAllocated}, {19 * kMiB}}};
+  oom.moment.segments = {segment, segment};
+  EXPECT_THAT(oom_details(oom, {.is_consistent = true}, {}, "", true),
+              testing::Contains("Pinned: 38.0 MiB in 2 segments by 2.00 MiB of " +
+                                headline_text({}, 0, "") + '.'));
+  oom.cause = RefusalCause::kWantOfMemory;
+  EXPECT_THAT(oom_details(oom, {.is_consistent = true}, {}, "", true),
+              testing::Each(testing::Not(testing::StartsWith("Pinned"))));
 }
 
 }  // namespace
