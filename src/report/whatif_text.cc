@@ -127,7 +127,7 @@ class Text {
     }
     write_least_memory();
     line("  fragmented: free in segments that live blocks pin, right after the reserved bytes were "
-         "highest (analyze: at the peak of the requested bytes)");
+         "highest (analyze: also at the peak of the requested bytes)");
     line("");
   }
 

@@ -52,6 +52,37 @@ TEST(SnapshotAnalysis, ALiveBlockAmidFreePiecesIsNamedAsWhatPinsThem) {
   EXPECT_EQ(peak.holders[0].bytes, 16 * kMiB);
 }
 
+/// 20 MiB are live at the peak; then line 2 keeps 2 MiB between 9 MiB that are free, and line 4 needs
+/// a new segment.
+TEST(SnapshotAnalysis, WhatIsPinnedWhereMostIsReservedIsFragmentationAsMuchAsAtThePeak) {
+  P paper;
+  paper.add(Action::kSegmentAlloc, P::kFirst, 20 * kMiB, 1);
+  paper.add(Action::kAlloc, P::kFirst, 9 * kMiB, 1);
+  paper.add(Action::kAlloc, P::kFirst + 9 * kMiB, 2 * kMiB, 2);
+  paper.add(Action::kAlloc, P::kFirst + 11 * kMiB, 9 * kMiB, 3);
+  paper.free(P::kFirst, 9 * kMiB, 1);
+  paper.free(P::kFirst + 11 * kMiB, 9 * kMiB, 3);
+  paper.add(Action::kSegmentAlloc, P::kSecond, 16 * kMiB, 4);
+  paper.add(Action::kAlloc, P::kSecond, 16 * kMiB, 4);
+  paper.segment(P::kFirst, {{9 * kMiB, 0}, {2 * kMiB, 2}, {9 * kMiB, 0}});
+  paper.segment(P::kSecond, {{16 * kMiB, 4}});
+  const Analysis analysis = *analyze_snapshot(paper.snapshot, {});
+  const SnapshotDevice& device = *analysis.devices[0].snapshot;
+  EXPECT_EQ(device.at_peak->event, 3u);
+  EXPECT_EQ(device.at_peak->pinned_bytes, 0u);
+  ASSERT_TRUE(device.at_most_reserved);
+  EXPECT_EQ(device.at_most_reserved->event, 9u);
+  EXPECT_EQ(device.at_most_reserved->figures.reserved_bytes, 36 * kMiB);
+  EXPECT_EQ(device.at_most_reserved->figures.releasable_bytes, 0u);
+  const PinnedPieces pinned = most_pinned(device);
+  EXPECT_EQ(pinned.bytes, 18 * kMiB);
+  EXPECT_FALSE(pinned.is_at_peak);
+  EXPECT_EQ(line_of(paper.snapshot, pinned.moment->pinning.at(0).stack), "/job/train.py:2 f");
+  // Where both are one moment it is looked at once.
+  P other = out_of_memory_on_paper();
+  EXPECT_FALSE((*analyze_snapshot(other.snapshot, {})).devices[0].snapshot->at_most_reserved);
+}
+
 TEST(SnapshotAnalysis, StacksOfOneLinePinASegmentAloneWhereNoOtherLineDoes) {
   constexpr auto kLive = SimulatedBlock::State::kAllocated;
   const std::vector<SegmentPicture> segments = {
@@ -163,6 +194,13 @@ TEST(SnapshotFindings, OfFragmentationExpandableSegmentsAreTheFixWhereTheyWereSi
   };
   EXPECT_EQ(found().fix, "");
   EXPECT_EQ(found().bytes, 60 * kMiB);
+  device.at_most_reserved = peak;
+  device.at_most_reserved->pinned_bytes = 70 * kMiB;
+  device.at_most_reserved->figures.reserved_bytes = 1000 * kMiB;
+  EXPECT_EQ(found().title,
+            "70.0 MiB of 1000 MiB reserved at most are free pieces in segments pinned by live "
+            "blocks");
+  device.at_most_reserved.reset();
   device.expandable_peak_reserved_bytes = 951 * kMiB;
   EXPECT_EQ(found().fix, "") << "less than a 20th";
   device.expandable_peak_reserved_bytes = 900 * kMiB;

@@ -18,6 +18,25 @@
 namespace gpumemprof {
 namespace {
 
+/// The first event after which most is reserved, by the recorded segments alone, and then the
+/// allocation that asked for it; kBeforeFirstEvent where no event raises it.
+uint64_t most_reserved_event(const AllocatorTrace& trace) {
+  constexpr uint64_t kStart = uint64_t{1} << 62;  // what was reserved before does not matter
+  uint64_t now = kStart, most = kStart, event = kBeforeFirstEvent;
+  const AllocatorEvents& events = trace.events;
+  for (size_t i = events.next_other(0); i < events.size(); i = events.next_other(i + 1)) {
+    const AllocatorEvent one = events[i];
+    if (one.action == Action::kSegmentAlloc || one.action == Action::kSegmentMap)
+      now += one.size_bytes;
+    else if (one.action == Action::kSegmentFree || one.action == Action::kSegmentUnmap)
+      now -= one.size_bytes;
+    if (now > most) most = now, event = i;
+  }
+  const bool is_asked_next = event != kBeforeFirstEvent && event + 1 < events.size() &&
+                             events[event + 1].action == Action::kAlloc;
+  return is_asked_next ? event + 1 : event;
+}
+
 /// What is fed by a replay.
 struct Watched {
   CacheGrowth growth;
@@ -34,13 +53,17 @@ class Watcher {
           SnapshotDevice* device, Watched* watched)
       : trace_(trace),
         peak_event_(peak_event.value_or(kBeforeFirstEvent)),
+        most_reserved_event_(most_reserved_event(trace)),
         ooms_(ooms),
         options_(options),
         device_(device),
         watched_(watched) {}
 
   bool see(uint64_t event, const Simulator& simulator) {
-    if (event == peak_event_) device_->at_peak = look_at(simulator, event);
+    if (event == peak_event_)
+      device_->at_peak = look_at(simulator, event);
+    else if (event == most_reserved_event_)
+      device_->at_most_reserved = look_at(simulator, event);
     const AllocatorStatistics& now = simulator.statistics();
     if (event == kBeforeFirstEvent) {
       begin(now);
@@ -96,7 +119,7 @@ class Watcher {
   }
 
   const AllocatorTrace& trace_;
-  uint64_t peak_event_;
+  uint64_t peak_event_, most_reserved_event_;
   const std::vector<uint64_t>& ooms_;
   const SnapshotAnalysisOptions& options_;
   SnapshotDevice* device_;
@@ -141,8 +164,10 @@ void name_growth(const CacheGrowth& growth, SnapshotDevice* device) {
 /// After the troubles, which may have what is fragmented. Where a request was refused, its trials
 /// say more.
 bool is_fragmented(const SnapshotDevice& device) {
-  return device.at_peak && device.has_history && device.ooms.empty() &&
-         is_worth(pinned_at_peak(device), device.at_peak->figures.reserved_bytes);
+  if (!device.at_peak) return false;
+  const PinnedPieces pinned = most_pinned(device);
+  return device.has_history && device.ooms.empty() &&
+         is_worth(pinned.bytes, pinned.moment->figures.reserved_bytes);
 }
 
 void try_expandable(const AllocatorTrace& trace, const TraceStart& start,
@@ -209,11 +234,17 @@ const Finding* trouble(const SnapshotDevice& device, FindingKind kind) {
   return found == device.troubles.end() ? nullptr : &*found;
 }
 
-uint64_t pinned_at_peak(const SnapshotDevice& device) {
-  const AllocatorMoment& peak = *device.at_peak;
+PinnedPieces most_pinned(const SnapshotDevice& device) {
   const bool have_pools_their_own = trouble(device, FindingKind::kGraphPoolSlack) != nullptr;
-  return less_or_none(peak.pinned_bytes,
-                      have_pools_their_own ? pool_slack(peak).pinned_bytes : 0);
+  const auto bytes = [&](const AllocatorMoment& moment) {
+    return less_or_none(moment.pinned_bytes,
+                        have_pools_their_own ? pool_slack(moment).pinned_bytes : 0);
+  };
+  const PinnedPieces peak{.moment = &*device.at_peak, .bytes = bytes(*device.at_peak)};
+  if (!device.at_most_reserved) return peak;
+  const AllocatorMoment& other = *device.at_most_reserved;
+  if (bytes(other) <= peak.bytes) return peak;
+  return {.moment = &other, .bytes = bytes(other), .is_at_peak = false};
 }
 
 std::string expandable_settings(const SnapshotDevice& device) {
@@ -300,6 +331,9 @@ SnapshotDevice replay_device(const AllocatorSnapshot& snapshot, size_t index,
   device.peak_allocated_time_us = time_of_event(trace, device.replay.peak_allocated.event);
   device.peak_reserved_time_us = time_of_event(trace, device.replay.peak_reserved.event);
   check_consistency(&device);
+  const auto& most = device.at_most_reserved;  // by the segments, which a replay may deny
+  if (most && most->figures.reserved_bytes != device.replay.peak_reserved.bytes)
+    device.at_most_reserved.reset();
   if (device.is_consistent) name_growth(watched.growth, &device);
   find_troubles(trace, start, snapshot.settings, watched.stranded, snapshot.tables, &device);
   if (device.is_consistent) try_expandable(trace, start, snapshot.settings, &device);

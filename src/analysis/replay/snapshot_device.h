@@ -59,6 +59,9 @@ struct SnapshotDevice {
   std::optional<uint64_t> peak_event;
   std::optional<int64_t> peak_time_us;
   std::optional<AllocatorMoment> at_peak;
+  /// Where most was reserved, right after the allocation that asked for it; absent where that is
+  /// the moment of at_peak.
+  std::optional<AllocatorMoment> at_most_reserved;
   std::optional<int64_t> peak_allocated_time_us, peak_reserved_time_us;
   uint64_t most_fragmented_bytes = 0;  ///< free bytes in pinned segments, at their highest
   std::optional<uint64_t> most_fragmented_event;
@@ -68,7 +71,7 @@ struct SnapshotDevice {
   std::optional<VariableShapes> variable_shapes;  ///< only where is_consistent
   std::optional<IdleCache> idle_cache;            ///< likewise
   /// What the trace reserves at most with expandable segments, where variable_shapes or
-  /// fragmentation at the peak asks for it; absent where it was recorded with them.
+  /// fragmentation asks for it; absent where it was recorded with them.
   std::optional<uint64_t> expandable_peak_reserved_bytes;
   std::vector<OomExplanation> ooms;               ///< kMostOoms: the first and the last
   uint64_t oom_count = 0;
@@ -81,9 +84,14 @@ struct SnapshotDevice {
 /// The trouble of this kind; null where there is none.
 const Finding* trouble(const SnapshotDevice& device, FindingKind kind);
 
-/// Free bytes in pinned segments at the peak, without those of private pools that have a trouble of
-/// their own. `device.at_peak` is there.
-uint64_t pinned_at_peak(const SnapshotDevice& device);
+/// What live blocks pin at the peak or, if that is more, where most was reserved.
+struct PinnedPieces {
+  const AllocatorMoment* moment = nullptr;
+  uint64_t bytes = 0;  ///< without private pools that have a trouble of their own
+  bool is_at_peak = true;
+};
+/// `device.at_peak` is there.
+PinnedPieces most_pinned(const SnapshotDevice& device);
 
 /// The recorded settings with expandable segments.
 std::string expandable_settings(const SnapshotDevice& device);
@@ -102,7 +110,7 @@ SnapshotDevice describe_device(const AllocatorSnapshot& snapshot, size_t index,
                                std::optional<uint64_t> peak_event);
 
 /// Replays `snapshot.traces[index]`, which begins with `start`, and looks into the allocator at
-/// `peak_event` (absent: before the first event) and at every kOom. The release is that of the
+/// `peak_event` (absent: before the first event), where most is reserved and at every kOom. The release is that of the
 /// reader's hint whose rules match most. Pinned host memory has another allocator: it is described,
 /// and its troubles are looked for.
 SnapshotDevice replay_device(const AllocatorSnapshot& snapshot, size_t index,

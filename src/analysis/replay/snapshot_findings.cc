@@ -113,6 +113,33 @@ void add_replay(const SnapshotDevice& device, std::vector<Finding>* findings) {
   }
 }
 
+void add_pinned(const SnapshotDevice& device, std::vector<Finding>* findings) {
+  const PinnedPieces pinned = most_pinned(device);
+  const AllocatorMoment& moment = *pinned.moment;
+  const uint64_t reserved = moment.figures.reserved_bytes;
+  if (!is_worth(pinned.bytes, reserved)) return;
+  Finding finding{
+      .kind = FindingKind::kFragmentation,
+      .severity = Severity::kWarning,
+      .title = format_bytes(pinned.bytes) + " of " + format_bytes(reserved) +
+               (pinned.is_at_peak ? " reserved at the peak" : " reserved at most") +
+               " are free pieces in segments pinned by live blocks",
+      .bytes = pinned.bytes,
+      .evidence = {{"pinned_bytes", pinned.bytes},
+                   {"pinned_segments", moment.pinned_segments},
+                   {"largest_free_block_bytes", moment.free.largest_bytes},
+                   {"reserved_bytes", reserved}}};
+  if (!pinned.is_at_peak && moment.event)
+    finding.evidence.push_back({"event_index", *moment.event});
+  if (!moment.pinning.empty()) {
+    finding.stack = moment.pinning.front().stack;
+    finding.evidence.push_back(
+        {"pinned_by_this_stack_alone_bytes", moment.pinning.front().alone_bytes});
+  }
+  add_expandable(device, &finding);
+  findings->push_back(std::move(finding));
+}
+
 void add_peak(const SnapshotDevice& device, std::vector<Finding>* findings) {
   const AllocatorMoment& peak = *device.at_peak;
   const MemoryFigures& figures = peak.figures;
@@ -121,26 +148,7 @@ void add_peak(const SnapshotDevice& device, std::vector<Finding>* findings) {
   const bool is_of_settings = trouble(device, FindingKind::kSettingsConflict) != nullptr;
   const PoolSlack in_pools =
       trouble(device, FindingKind::kGraphPoolSlack) ? pool_slack(peak) : PoolSlack{};
-  const uint64_t pinned = pinned_at_peak(device);
-  if (!device.variable_shapes && !is_of_settings && is_worth(pinned, figures.reserved_bytes)) {
-    Finding finding{
-        .kind = FindingKind::kFragmentation,
-        .severity = Severity::kWarning,
-        .title = format_bytes(pinned) + " of " + format_bytes(figures.reserved_bytes) +
-                 " reserved at the peak are free pieces in segments pinned by live blocks",
-        .bytes = pinned,
-        .evidence = {{"pinned_bytes", pinned},
-                     {"pinned_segments", peak.pinned_segments},
-                     {"largest_free_block_bytes", peak.free.largest_bytes},
-                     {"reserved_bytes", figures.reserved_bytes}}};
-    if (!peak.pinning.empty()) {
-      finding.stack = peak.pinning.front().stack;
-      finding.evidence.push_back(
-          {"pinned_by_this_stack_alone_bytes", peak.pinning.front().alone_bytes});
-    }
-    add_expandable(device, &finding);
-    findings->push_back(std::move(finding));
-  }
+  if (!device.variable_shapes && !is_of_settings) add_pinned(device, findings);
   const bool is_told =
       is_of_settings || trouble(device, FindingKind::kStrandedStreamCache) != nullptr ||
       trouble(device, FindingKind::kCacheSlack) != nullptr ||

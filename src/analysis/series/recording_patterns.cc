@@ -467,14 +467,20 @@ class Patterns {
     growth->reason = "growth by leaks against the level at the end";
   }
 
-  /// By what the replay lost to fragmentation at the peak. Wholly free segments can be released.
+  /// By what the replay lost to fragmentation at the peak or where most was reserved, whichever is
+  /// the larger share. Wholly free segments can be released.
   void score_fragmentation(ScorePart* part) const {
     const SnapshotDevice* told = device_.snapshot.get();
     if (!told || !told->is_consistent || !told->at_peak) return;
-    const auto lost = static_cast<double>(told->at_peak->pinned_bytes);
-    const auto reserved = static_cast<double>(told->at_peak->figures.reserved_bytes);
-    part->value = reserved > 0 ? kBestScore * (1 - std::min(1.0, lost / reserved)) : kBestScore;
-    part->reason = "lost to fragmentation against reserved, at the peak";
+    const auto share_lost = [](const AllocatorMoment& moment) {
+      const auto reserved = static_cast<double>(moment.figures.reserved_bytes);
+      return reserved > 0 ? std::min(1.0, static_cast<double>(moment.pinned_bytes) / reserved) : 0;
+    };
+    const double at_peak = share_lost(*told->at_peak);
+    const double at_most = told->at_most_reserved ? share_lost(*told->at_most_reserved) : 0;
+    part->value = kBestScore * (1 - std::max(at_peak, at_most));
+    part->reason = std::string("lost to fragmentation against reserved, ") +
+                   (at_most > at_peak ? "where most was reserved" : "at the peak");
   }
 
   /// Growth and cleanup are questions to the floor, the peak to the whole timeline, spikes to the

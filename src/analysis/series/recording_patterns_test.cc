@@ -543,7 +543,7 @@ TEST(RecordingPatterns, TheScoreHasThePeakWhereTheLimitIsKnown) {
 }
 
 TEST(RecordingPatterns, FragmentationIsScoredByWhatIsLostOfTheReservedAtThePeak) {
-  const auto part = [](uint64_t lost_mib) {
+  const auto part = [](uint64_t lost_mib, uint64_t at_most_mib = 0) {
     MemorySource source = rounds(100, true, kTwenty, kNothing);
     Analysis analysis = *analyze_source(source, {});
     auto told = std::make_shared<SnapshotDevice>();
@@ -552,6 +552,8 @@ TEST(RecordingPatterns, FragmentationIsScoredByWhatIsLostOfTheReservedAtThePeak)
     told->at_peak->pinned_bytes = lost_mib * kMiB;
     told->at_peak->figures.reserved_bytes = 200 * kMiB;
     told->at_peak->free.largest_bytes = kMiB;  // says nothing of how much is lost
+    told->at_most_reserved = told->at_peak;
+    told->at_most_reserved->pinned_bytes = at_most_mib * kMiB;
     analysis.devices[0].snapshot = told;
     add_patterns(source.tables(), std::nullopt, &analysis);
     return *std::ranges::find(analysis.score.parts, "fragmentation", &ScorePart::name)->value;
@@ -560,6 +562,7 @@ TEST(RecordingPatterns, FragmentationIsScoredByWhatIsLostOfTheReservedAtThePeak)
   EXPECT_NEAR(part(3), 9.85, 1e-9) << "1.5 %";
   EXPECT_NEAR(part(11), 9.45, 1e-9) << "5.5 %";
   EXPECT_NEAR(part(200), 0, 1e-9);
+  EXPECT_NEAR(part(3, 50), 7.5, 1e-9) << "a quarter where most was reserved";
 }
 
 TEST(RecordingPatterns, OfTwoDevicesWithOneScoreThePartsAreThoseOfTheHigherPeak) {

@@ -96,9 +96,10 @@ std::vector<Section> refusal_sections(const Subject& subject, const DeviceAnalys
 Section fragmentation_section(const Subject& subject, const DeviceAnalysis& device) {
   Section out{"What causes fragmentation at the peak"};
   const SnapshotDevice* snapshot = device.snapshot.get();
-  if (!snapshot || !snapshot->is_consistent || !snapshot->at_peak ||
-      snapshot->at_peak->pinning.empty())
-    return out;
+  if (!snapshot || !snapshot->is_consistent || !snapshot->at_peak) return out;
+  const PinnedPieces pinned = most_pinned(*snapshot);
+  if (pinned.moment->pinning.empty()) return out;
+  if (!pinned.is_at_peak) out.title = "What causes fragmentation where most was reserved";
   out.add(Sentence{
       "Free bytes that stay reserved because blocks of the line are live in their segments."});
   Table table{.columns = {{"this line alone", true},
@@ -108,7 +109,7 @@ Section fragmentation_section(const Subject& subject, const DeviceAnalysis& devi
                           {"line"}},
               .noun = "line"};
   const std::vector<PinningStack> lines =
-      pinning_lines(snapshot->at_peak->segments, subject.tables);
+      pinning_lines(pinned.moment->segments, subject.tables);
   add_rows(lines, subject.options.rows, &table, [&](const PinningStack& by) {
     return Row{
         {{format_bytes(by.alone_bytes)},
@@ -120,6 +121,15 @@ Section fragmentation_section(const Subject& subject, const DeviceAnalysis& devi
   out.add(std::move(table));
   out.evidence = evidence_at_peak(device);
   if (out.evidence) out.evidence->view = EvidencePlace::View::kAddressSpace;
+  if (out.evidence && !pinned.is_at_peak) {
+    // A recording's history has numbers of its own.
+    if (snapshot->is_recorded || !pinned.moment->event) {
+      out.evidence.reset();
+    } else {
+      out.evidence->when = EvidencePlace::When::kEvent;
+      out.evidence->number = *pinned.moment->event;
+    }
+  }
   return out;
 }
 

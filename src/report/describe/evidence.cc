@@ -68,10 +68,11 @@ std::optional<EvidencePlace> evidence_of(const Finding& finding, const Analysis&
   if (finding.kind == FindingKind::kReplayMismatch)
     return event_of(*device, figure(finding, "first_mismatch_event"));
   if (finding.kind == FindingKind::kCacheSlack) return event_of(*device, figure(finding, "first_event"));
-  if (finding.kind == FindingKind::kStrandedStreamCache)
+  if (finding.kind == FindingKind::kStrandedStreamCache ||
+      finding.kind == FindingKind::kFragmentation)  // without that figure it is of the peak
     return event_of(*device, figure(finding, "event_index"));
-  constexpr FindingKind kAtPeak[] = {FindingKind::kFragmentation, FindingKind::kRounding,
-                                     FindingKind::kGraphPoolSlack, FindingKind::kRecordStreamPending,
+  constexpr FindingKind kAtPeak[] = {FindingKind::kRounding, FindingKind::kGraphPoolSlack,
+                                     FindingKind::kRecordStreamPending,
                                      FindingKind::kSettingsConflict};
   if (std::ranges::find(kAtPeak, finding.kind) != std::end(kAtPeak))
     return event_of(*device, std::nullopt);

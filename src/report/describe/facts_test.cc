@@ -121,6 +121,13 @@ TEST(ReservedSentence, NamesWhatIsRoundingBesideWhatIsLostToFragmentation) {
   EXPECT_EQ(reserved_sentence(history, Tables{}, false),
             "Reserved at most 100 MiB; at the peak 90.0 MiB: 80.0 MiB allocated (3.00 MiB of it "
             "rounding), 6.00 MiB lost to fragmentation, 4.00 MiB cached.");
+  history.at_most_reserved = moment;
+  history.at_most_reserved->pinned_bytes = 30 << 20;
+  EXPECT_EQ(reserved_sentence(history, Tables{}, false),
+            "Reserved at most 100 MiB, 30.0 MiB of it lost to fragmentation; at the peak 90.0 MiB: "
+            "80.0 MiB allocated (3.00 MiB of it rounding), 6.00 MiB lost to fragmentation, "
+            "4.00 MiB cached.");
+  history.at_most_reserved.reset();
   EXPECT_EQ(reserved_sentence(history, Tables{}, true),
             "Reserved 90.0 MiB: 80.0 MiB allocated (3.00 MiB of it rounding), 6.00 MiB lost to "
             "fragmentation, 4.00 MiB cached.");

@@ -207,6 +207,10 @@ std::string reserved_sentence(const SnapshotDevice& device, const Tables& tables
   }
   std::string text =
       fmt::format("Reserved at most {}", format_bytes(device.replay.peak_reserved.bytes));
+  if (device.at_peak && device.at_most_reserved &&
+      device.at_most_reserved->pinned_bytes > device.at_peak->pinned_bytes)
+    text += fmt::format(", {} of it lost to fragmentation",
+                        format_bytes(device.at_most_reserved->pinned_bytes));
   if (device.at_peak) {
     const MemoryFigures& figures = device.at_peak->figures;
     text = fmt::format("{} {}: {} allocated", is_moment ? "Reserved" : text + "; at the peak",

@@ -223,6 +223,12 @@ void add_snapshot_json(const DeviceAnalysis& device, const Analysis& analysis, c
   (*out)["fragmentation_at_peak"] =
       can_look ? fragmentation_json(*snapshot.at_peak, tables) : Json(nullptr);
   if (!can_look) (*unknown)["fragmentation_at_peak"] = snapshot.contradiction;
+  const bool is_another = can_look && snapshot.at_most_reserved;
+  (*out)["fragmentation_at_reserved_peak"] =
+      is_another ? fragmentation_json(*snapshot.at_most_reserved, tables) : Json(nullptr);
+  if (!is_another)
+    (*unknown)["fragmentation_at_reserved_peak"] =
+        can_look ? "it is the moment of fragmentation_at_peak" : snapshot.contradiction;
   Json ooms = Json::array();
   for (const OomExplanation& oom : snapshot.ooms)
     ooms.push_back(oom_json(oom, snapshot.is_consistent, tables));
