@@ -314,6 +314,33 @@ TEST(SnapshotOom, OnePieceThatIsEnoughInTheCacheOfAnotherStreamIsNoFragmentation
             "piece, but in the cache of stream 8");
 }
 
+/// 40 MiB of large blocks, and a segment of small ones with 1 MiB free, or 512 KiB; 3 MiB are refused.
+TEST(SnapshotOom, WhereNoLargeBlockFitsTheLargestFitIsOfTheSmallPool) {
+  const auto largest_fit = [](uint64_t device_free, uint64_t free_kib) {
+    P paper;
+    paper.add(Action::kSegmentAlloc, P::kSecond, 40 * kMiB, 1);
+    paper.add(Action::kAlloc, P::kSecond, 40 * kMiB, 1);
+    paper.add(Action::kSegmentAlloc, P::kFirst, 2 * kMiB, 2);
+    const uint64_t free = free_kib << 10;
+    paper.add(Action::kAlloc, P::kFirst, free, 2);
+    paper.add(Action::kAlloc, P::kFirst + free, kMiB, 3);
+    if (free < kMiB) paper.add(Action::kAlloc, P::kFirst + free + kMiB, kMiB - free, 3);
+    paper.free(P::kFirst, free, 2);
+    paper.add(Action::kOom, device_free, 3 * kMiB, 4);
+    std::vector<std::pair<uint64_t, uint32_t>> pieces = {{free, 0}, {kMiB, 3}};
+    if (free < kMiB) pieces.push_back({kMiB - free, 3});
+    paper.segment(P::kFirst, std::move(pieces));
+    paper.snapshot.traces[0].segments[0].is_large = false;
+    paper.segment(P::kSecond, {{40 * kMiB, 1}});
+    const Analysis analysis = *analyze_snapshot(paper.snapshot, {});
+    EXPECT_TRUE(analysis.devices[0].snapshot->is_consistent);
+    return analysis.devices[0].snapshot->ooms.at(0).largest_fit_bytes;
+  };
+  EXPECT_EQ(largest_fit(2 * kMiB, 512), kMiB) << "a new segment of small blocks";
+  EXPECT_EQ(largest_fit(kMiB, 512), kMiB / 2);
+  EXPECT_EQ(largest_fit(kMiB, 1024), kMiB);
+}
+
 TEST(SnapshotAnalysis, WhatIsReleasedBeforeAnythingElseWasCachedWhenTheTraceBegan) {
   P paper;
   Tables& tables = paper.snapshot.tables;

@@ -11,22 +11,32 @@ namespace {
 
 constexpr uint64_t kDriverUnitBytes = 2 * kMiB;  // segments of large blocks are multiples of it
 constexpr uint64_t kLeastLargeSegment = 10 * kMiB;
+constexpr uint64_t kLargestSmall = OomExplanation::kLargestSmallBytes;
+
+/// The largest request of small blocks that would have been served: their pool is one of its own.
+uint64_t largest_small_fit(const OomExplanation& oom, const Simulator::Request& request) {
+  if (oom.room.least_bytes - oom.moment.figures.reserved_bytes >= kDriverUnitBytes)
+    return kLargestSmall;
+  uint64_t largest = 0;
+  for (const FreeListSummary& list : oom.moment.free.lists) {
+    if (!list.is_large && list.pool == request.pool && list.stream == request.stream)
+      largest = std::max(largest, list.largest_bytes);
+  }
+  return std::min(largest, kLargestSmall);
+}
 
 /// The largest request that the device and the cache would have served, where segments have fixed
 /// addresses: a free block that may be used, or a new segment of what was left.
-std::optional<uint64_t> largest_fit(const OomExplanation& oom, const Simulator& simulator) {
+std::optional<uint64_t> largest_fit(const OomExplanation& oom, const Simulator& simulator,
+                                    const Simulator::Request& request) {
   if (simulator.config().expandable_segments || oom.room.basis == RoomBasis::kRefusals)
     return std::nullopt;
-  const bool is_large = oom.asked_bytes > kMiB;
-  uint64_t new_segment = 0;
+  if (oom.asked_bytes <= kLargestSmall) return largest_small_fit(oom, request);
   const uint64_t left = oom.room.least_bytes - oom.moment.figures.reserved_bytes;
-  if (is_large) {
-    const uint64_t whole = left / kDriverUnitBytes * kDriverUnitBytes;
-    if (whole >= kLeastLargeSegment) new_segment = whole;
-  } else if (left >= kDriverUnitBytes) {
-    new_segment = kMiB;
-  }
-  return std::max(oom.obstacle.largest_usable_bytes, new_segment);
+  const uint64_t whole = left / kDriverUnitBytes * kDriverUnitBytes;
+  const uint64_t large = std::max(oom.obstacle.largest_usable_bytes,
+                                  whole >= kLeastLargeSegment ? whole : 0);
+  return large > kLargestSmall ? large : largest_small_fit(oom, request);
 }
 
 /// The first event that fails, up to and with `last`; all figures are those of that part.
@@ -171,7 +181,7 @@ OomExplanation explain_oom(const AllocatorTrace& trace, uint64_t index,
     oom.cause = had_device ? RefusalCause::kLimit : RefusalCause::kWantOfMemory;
     if (oom.room.basis != RoomBasis::kRefusals) oom.missing_bytes = oom.asked_bytes - all_free;
   }
-  oom.largest_fit_bytes = largest_fit(oom, simulator);
+  oom.largest_fit_bytes = largest_fit(oom, simulator, request);
   return oom;
 }
 

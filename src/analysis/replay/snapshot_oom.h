@@ -11,6 +11,7 @@
 #include "allocator/process_room.h"
 #include "allocator/replay.h"
 #include "analysis/replay/allocator_moment.h"
+#include "base/size.h"
 #include "trace/allocator_trace.h"
 
 namespace gpumemprof {
@@ -72,6 +73,7 @@ struct OomExplanation {
   uint64_t missing_bytes = 0;
   /// The largest request that would have been served; not known with expandable segments.
   std::optional<uint64_t> largest_fit_bytes;
+  static constexpr uint64_t kLargestSmallBytes = kMiB;  ///< that the pool of small blocks serves
   /// Whether the simulation runs out at the same event under the recorded settings; the trials and
   /// more_bytes_needed are worth nothing otherwise, and are empty.
   bool is_reproduced = false;

@@ -179,9 +179,14 @@ std::vector<std::string> oom_details(const OomExplanation& oom, const SnapshotDe
   out.push_back("Why: " + cause_text(oom) + ".");
   add_pinning(oom, tables, folder, &out);
   if (oom.largest_fit_bytes && *oom.largest_fit_bytes < oom.asked_bytes) {
-    out.push_back(fmt::format("A request of up to {} would have been served, {} less.",
-                              format_bytes(*oom.largest_fit_bytes),
-                              format_bytes(oom.asked_bytes - *oom.largest_fit_bytes)));
+    const bool is_small = oom.asked_bytes > OomExplanation::kLargestSmallBytes &&
+                          *oom.largest_fit_bytes <= OomExplanation::kLargestSmallBytes;
+    out.push_back(*oom.largest_fit_bytes == 0
+                      ? std::string("No request, however small, would have been served.")
+                      : fmt::format("A request of up to {} would have been served{}, {} less.",
+                                    format_bytes(*oom.largest_fit_bytes),
+                                    is_small ? " by the pool of small blocks" : "",
+                                    format_bytes(oom.asked_bytes - *oom.largest_fit_bytes)));
   }
   const std::string told = what_would_have_fitted(oom);
   const bool is_trial = best_trial(oom) != nullptr;

@@ -35,6 +35,21 @@ TEST(SnapshotWords, WhatARequestNeededIsRoundedUpAndNotMoreThanThatIsPromised) {
   EXPECT_EQ(why_refused(oom), "The device had 0 B left: at least 3.81 GiB too little.");
 }
 
+TEST(SnapshotWords, TheLargestRequestThatFitsNamesThePoolOfSmallBlocks) {
+  OomExplanation oom{.asked_bytes = 3 * kMiB};
+  const auto details = [&](uint64_t fit_bytes) {
+    oom.largest_fit_bytes = fit_bytes;
+    return oom_details(oom, {.is_consistent = true}, {}, "", true);
+  };
+  EXPECT_THAT(details(2 * kMiB), testing::Contains(
+      "A request of up to 2.00 MiB would have been served, 1.00 MiB less."));
+  EXPECT_THAT(details(kMiB), testing::Contains(
+      "A request of up to 1.00 MiB would have been served by the pool of small blocks, 2.00 MiB "
+      "less."));
+  EXPECT_THAT(details(0),
+              testing::Contains("No request, however small, would have been served."));
+}
+
 TEST(SnapshotWords, WhatTheHeadlineHasIsNotSaidAgain) {
   const OomExplanation oom = refusal_that_no_setting_helps();
   const SnapshotDevice device{.is_consistent = true};
