@@ -137,6 +137,20 @@ TEST(ReservedSentence, NamesWhatIsRoundingBesideWhatIsLostToFragmentation) {
             "cached.");
 }
 
+TEST(ReservedSentence, WhatIsFreedAndWaitsForAStreamMakesTheSumWhole) {
+  SnapshotDevice history;
+  history.is_consistent = true;
+  history.at_peak.emplace();
+  history.at_peak->figures = {.allocated_bytes = 50 << 20,
+                              .active_bytes = 1050 << 20,
+                              .requested_bytes = 1050 << 20,
+                              .reserved_bytes = 1070 << 20,
+                              .releasable_bytes = 20 << 20};
+  EXPECT_EQ(reserved_sentence(history, Tables{}, true),
+            "Reserved 1.04 GiB: 50.0 MiB allocated, 1000 MiB freed, waiting for a stream, 0 B lost "
+            "to fragmentation, 20.0 MiB cached.");
+}
+
 TEST(NoStackWords, NameTheLargestTypesFirstWithWhatIsUnknown) {
   Tables tables;
   tables.devices = {{.type = 1, .index = 0}};

@@ -225,6 +225,9 @@ std::string reserved_sentence(const SnapshotDevice& device, const Tables& tables
         figures.requested_bytes < figures.allocated_bytes)
       text += fmt::format(" ({} of it rounding)",
                           format_bytes(figures.allocated_bytes - figures.requested_bytes));
+    if (figures.active_bytes > figures.allocated_bytes)
+      text += fmt::format(", {} freed, waiting for a stream",
+                          format_bytes(figures.active_bytes - figures.allocated_bytes));
     text += fmt::format(", {} lost to fragmentation, {} cached",
                         format_bytes(device.at_peak->pinned_bytes),
                         format_bytes(figures.releasable_bytes));
