@@ -227,6 +227,9 @@ TEST(SnapshotOom, EnoughInPiecesIsFragmentationAndExpandableSegmentsHelp) {
   ASSERT_NE(best_trial(oom), nullptr);
   EXPECT_EQ(best_trial(oom)->settings, "expandable_segments:True");
   EXPECT_EQ(best_trial(oom)->peak_reserved_bytes, 60 * kMiB);
+  EXPECT_EQ(analysis.findings.at(0).fix,
+            "set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True: in the simulation it fits, with "
+            "60.0 MiB reserved at most");
 }
 
 TEST(SnapshotOom, ARequestThatTheDeviceHadRoomForWasRefusedByALimit) {

@@ -18,6 +18,11 @@ std::string in_the_simulation(uint64_t recorded, uint64_t changed) {
          format_bytes(changed) + " instead of " + format_bytes(recorded);
 }
 
+/// "set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True".
+std::string set_text(const SnapshotDevice& device, const std::string& settings) {
+  return std::string("set ") + settings_variable(device.replay.release) + '=' + settings;
+}
+
 void add_expandable(const SnapshotDevice& device, Finding* finding) {
   const uint64_t recorded = device.replay.peak_reserved.bytes;
   const auto& expandable = device.expandable_peak_reserved_bytes;
@@ -25,13 +30,13 @@ void add_expandable(const SnapshotDevice& device, Finding* finding) {
   finding->bytes = recorded - *expandable;
   finding->evidence.push_back({"peak_reserved_bytes", recorded});
   finding->evidence.push_back({"expandable_peak_reserved_bytes", *expandable});
-  finding->fix = std::string("set ") + settings_variable(device.replay.release) + '=' +
-                 expandable_settings(device) +
+  finding->fix = set_text(device, expandable_settings(device)) +
                  in_the_simulation(recorded, *expandable);
   finding->is_fix_simulated = true;
 }
 
-Finding oom_finding(const OomExplanation& oom, bool is_consistent) {
+Finding oom_finding(const OomExplanation& oom, const SnapshotDevice& device) {
+  const bool is_consistent = device.is_consistent;
   Finding finding{.kind = FindingKind::kOutOfMemory,
                   .severity = Severity::kCritical,
                   .bytes = oom.asked_bytes,
@@ -78,7 +83,7 @@ Finding oom_finding(const OomExplanation& oom, bool is_consistent) {
     return finding;
   }
   if (const OomTrial* trial = best_trial(oom)) {
-    finding.fix = "set " + trial->settings + ": in the simulation it fits, with " +
+    finding.fix = set_text(device, trial->settings) + ": in the simulation it fits, with " +
                   format_bytes(trial->peak_reserved_bytes) + " reserved at most";
     finding.is_fix_simulated = true;
     finding.evidence.push_back({"fitting_peak_reserved_bytes", trial->peak_reserved_bytes});
@@ -204,7 +209,7 @@ void add_variable_shapes(const SnapshotDevice& device, std::vector<Finding>* fin
   finding.is_fix_simulated = helps;
   if (helps) {
     finding.fix +=
-        ", or set expandable_segments:True" + in_the_simulation(recorded, *expandable);
+        ", or " + set_text(device, expandable_settings(device)) + in_the_simulation(recorded, *expandable);
   }
   findings->push_back(std::move(finding));
 }
@@ -234,7 +239,7 @@ void add_snapshot_findings(const SnapshotDevice& device, uint16_t index,
                            std::vector<Finding>* findings) {
   const size_t first = findings->size();
   for (const OomExplanation& oom : device.ooms) {
-    findings->push_back(oom_finding(oom, device.is_consistent));
+    findings->push_back(oom_finding(oom, device));
   }
   if (device.is_replayed) add_replay(device, findings);
   if (device.is_consistent && device.at_peak) add_peak(device, findings);
