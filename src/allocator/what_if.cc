@@ -19,9 +19,11 @@ enum class Cause : uint8_t { kCacheEmptied, kRetry, kUnclear };
 
 class WhatIf {
  public:
+  /// `judged_from`: a request before it that the recording refused is no failure here either.
   WhatIf(const AllocatorTrace& trace, const TraceStart& start, const AllocatorConfig& config,
-         const Release& release)
-      : trace_(trace),
+         const Release& release, uint64_t judged_from = 0)
+      : judged_from_(judged_from),
+        trace_(trace),
         start_(start),
         facts_(start.facts),
         addresses_(driver_addresses(trace)),
@@ -117,8 +119,11 @@ class WhatIf {
     in_release_ = false;
     const BlockId id = simulator_.malloc(
         {event.size_bytes, event.stream, facts_.pool_of(trace_, event), event.stack});
+    const bool is_of_both = event.action == Action::kOom && index < judged_from_;
     if (id == kNoBlock) {
-      if (!result_.first_oom_event_index) result_.first_oom_event_index = index;
+      if (!result_.first_oom_event_index && !is_of_both) result_.first_oom_event_index = index;
+    } else if (is_of_both) {
+      simulator_.free_completed(id);  // the program went on without it
     } else if (event.action == Action::kAlloc) {
       // A block that is live here already was freed without an event.
       const BlockId before = std::exchange(block_of(index), id);
@@ -156,6 +161,7 @@ class WhatIf {
     return stack == next.stack ? Cause::kRetry : Cause::kCacheEmptied;
   }
 
+  const uint64_t judged_from_;
   const AllocatorTrace& trace_;
   const TraceStart& start_;
   const TraceFacts& facts_;
@@ -182,6 +188,16 @@ WhatIfResult what_if(const AllocatorTrace& trace, const TraceStart& start,
 WhatIfResult what_if(const AllocatorTrace& trace, const AllocatorConfig& config,
                      const Release& release, ReplayObserver observer) {
   return WhatIf(trace, trace_start(trace), config, release).run(&observer);
+}
+
+WhatIfResult what_if_until(const AllocatorTrace& trace, const AllocatorConfig& config,
+                           const Release& release, uint64_t last) {
+  const auto is_before = [last](uint64_t event, const Simulator&) {
+    return event == kBeforeFirstEvent || event < last;
+  };
+  const ReplayObserver observer = is_before;
+  const TraceStart start = trace_start(trace);
+  return WhatIf(trace, start, config, release, last).run(&observer);
 }
 
 }  // namespace gpumemprof

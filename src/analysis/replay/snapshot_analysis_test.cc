@@ -232,6 +232,29 @@ TEST(SnapshotOom, EnoughInPiecesIsFragmentationAndExpandableSegmentsHelp) {
             "60.0 MiB reserved at most");
 }
 
+/// 40 MiB are live with 30 MiB free on the device: 64 and 50 MiB are refused, then 20 MiB are served.
+TEST(SnapshotOom, AnEarlierRequestThatWasRefusedAsWellDoesNotEndTheSimulationOfTheNext) {
+  P paper;
+  paper.add(Action::kSegmentAlloc, P::kFirst, 40 * kMiB, 1);
+  paper.add(Action::kAlloc, P::kFirst, 40 * kMiB, 1);
+  paper.add(Action::kOom, 30 * kMiB, 64 * kMiB, 2);
+  paper.add(Action::kOom, 30 * kMiB, 50 * kMiB, 2);
+  paper.add(Action::kSegmentAlloc, P::kSecond, 20 * kMiB, 3);
+  paper.add(Action::kAlloc, P::kSecond, 20 * kMiB, 3);
+  paper.segment(P::kFirst, {{40 * kMiB, 1}});
+  paper.segment(P::kSecond, {{20 * kMiB, 3}});
+  const Analysis analysis = *analyze_snapshot(paper.snapshot, {});
+  const std::vector<OomExplanation>& ooms = analysis.devices[0].snapshot->ooms;
+  ASSERT_EQ(ooms.size(), 2u);
+  EXPECT_EQ(ooms[0].more_bytes_needed, 34 * kMiB);
+  EXPECT_TRUE(ooms[1].is_reproduced) << ooms[1].not_reproduced;
+  EXPECT_EQ(ooms[1].more_bytes_needed, 20 * kMiB);
+  EXPECT_TRUE(ooms[0].went_on && ooms[1].went_on);
+  EXPECT_EQ(analysis.findings.at(0).severity, Severity::kWarning);
+  P ended = out_of_memory_on_paper();
+  EXPECT_EQ((*analyze_snapshot(ended.snapshot, {})).findings.at(0).severity, Severity::kCritical);
+}
+
 TEST(SnapshotOom, ARequestThatTheDeviceHadRoomForWasRefusedByALimit) {
   P paper;
   paper.add(Action::kSegmentAlloc, P::kFirst, 40 * kMiB, 1);

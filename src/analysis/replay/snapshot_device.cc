@@ -206,6 +206,15 @@ void find_pinned_troubles(const AllocatorTrace& trace, const TraceStart& start,
     if (found) device->troubles.push_back(*std::move(found));
 }
 
+/// Whether something was allocated after the last refusal: the program went on.
+bool went_on_after_refusals(const AllocatorEvents& events) {
+  for (size_t i = events.size(); i-- > 0;) {
+    const Action action = events[i].action;
+    if (action == Action::kAlloc || action == Action::kOom) return action == Action::kAlloc;
+  }
+  return false;
+}
+
 /// What is released before any other event held no block: it was cached when the trace began.
 void find_cached_before(const AllocatorSnapshot& snapshot, const AllocatorTrace& trace,
                         SnapshotDevice* device) {
@@ -337,7 +346,9 @@ SnapshotDevice replay_device(const AllocatorSnapshot& snapshot, size_t index,
   if (device.is_consistent) name_growth(watched.growth, &device);
   find_troubles(trace, start, snapshot.settings, watched.stranded, snapshot.tables, &device);
   if (device.is_consistent) try_expandable(trace, start, snapshot.settings, &device);
+  const bool went_on = !device.ooms.empty() && went_on_after_refusals(trace.events);
   for (OomExplanation& oom : device.ooms) {
+    oom.went_on = went_on;
     if (!device.is_consistent) {
       oom.not_reproduced = "the trace contradicts itself";
       continue;

@@ -38,7 +38,9 @@ void add_expandable(const SnapshotDevice& device, Finding* finding) {
 Finding oom_finding(const OomExplanation& oom, const SnapshotDevice& device) {
   const bool is_consistent = device.is_consistent;
   Finding finding{.kind = FindingKind::kOutOfMemory,
-                  .severity = Severity::kCritical,
+                  // How a recorded program ended it tells itself.
+                  .severity = oom.went_on && !device.is_recorded ? Severity::kWarning
+                                                                 : Severity::kCritical,
                   .bytes = oom.asked_bytes,
                   .stack = oom.stack};
   const bool is_limited = is_consistent && oom.room.is_own_limit();

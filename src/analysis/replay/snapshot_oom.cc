@@ -39,14 +39,6 @@ std::optional<uint64_t> largest_fit(const OomExplanation& oom, const Simulator& 
   return large > kLargestSmall ? large : largest_small_fit(oom, request);
 }
 
-/// The first event that fails, up to and with `last`; all figures are those of that part.
-WhatIfResult simulate_until(const AllocatorTrace& trace, const AllocatorConfig& config,
-                            const Release& release, uint64_t last) {
-  return what_if(trace, config, release, [last](uint64_t event, const Simulator&) {
-    return event == kBeforeFirstEvent || event < last;
-  });
-}
-
 bool fits(const WhatIfResult& result) {
   return !result.oom_before_first_event && !result.first_oom_event_index && !result.gave_up_at;
 }
@@ -57,7 +49,7 @@ std::optional<OomTrial> try_one(const AllocatorTrace& trace, const std::string& 
   Result<AllocatorConfig> config = parse_settings(settings, release);
   if (!config) return std::nullopt;  // candidates are parsed before they are offered
   take_room(oom.room, trace.device_bytes, &*config);
-  const WhatIfResult result = simulate_until(trace, *config, release, oom.event);
+  const WhatIfResult result = what_if_until(trace, *config, release, oom.event);
   if (result.gave_up_at) return std::nullopt;
   trial.fits = fits(result);
   trial.fails_at_event = result.first_oom_event_index;
@@ -74,7 +66,7 @@ std::optional<uint64_t> find_more_bytes(const AllocatorTrace& trace,
     AllocatorConfig config = recorded;
     take_room(oom.room, trace.device_bytes, &config);
     *config.capacity_bytes += units * kDriverUnitBytes;
-    const WhatIfResult result = simulate_until(trace, config, release, oom.event);
+    const WhatIfResult result = what_if_until(trace, config, release, oom.event);
     gave_up |= result.gave_up_at.has_value();
     return fits(result);
   };
@@ -189,7 +181,7 @@ void try_settings(const AllocatorTrace& trace, const RecordedSettings& settings,
                   const Release& release, unsigned threads, OomExplanation* oom) {
   AllocatorConfig recorded = recorded_config(settings, release);
   take_room(oom->room, trace.device_bytes, &recorded);
-  const WhatIfResult again = simulate_until(trace, recorded, release, oom->event);
+  const WhatIfResult again = what_if_until(trace, recorded, release, oom->event);
   oom->is_reproduced = again.first_oom_event_index == oom->event;
   if (again.gave_up_at) {
     oom->not_reproduced = "the simulation takes too many steps";

@@ -54,6 +54,7 @@ struct OomTrial {
 struct OomExplanation {
   uint64_t event = 0;   ///< index in the device's trace
   uint64_t number = 0;  ///< of the device's refusals, from 0
+  bool went_on = false;  ///< the trace has an allocation after the last refusal
   std::optional<int64_t> time_us;
   uint32_t stack = 0;
   uint64_t asked_bytes = 0;        ///< rounded, as the event has it

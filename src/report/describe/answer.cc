@@ -34,13 +34,19 @@ void add_first_refusal(const Subject& subject, Section* out) {
   for (const DeviceAnalysis& device : analysis.devices) {
     if (!device.snapshot || device.snapshot->ooms.empty()) continue;
     const OomExplanation& oom = device.snapshot->ooms.front();
-    // Of a snapshot it is not known what came of it.
-    const bool was_caught = device.snapshot->is_recorded && analysis.ends.failure.empty();
+    // Of a snapshot it is not known what came of it, unless something was allocated later.
+    const bool was_caught =
+        (device.snapshot->is_recorded || oom.went_on) && analysis.ends.failure.empty();
+    const uint64_t refusals = device.snapshot->oom_count;
+    std::string rest = was_caught ? " The program went on." : "";
+    if (refusals > 1)
+      rest = fmt::format(" It is the first of {} refusals{}", refusals,
+                         was_caught ? "; the program went on." : ".");
     const uint32_t node = headline_node(subject.tables, oom.stack);
     out->add(Sentence{
         refusal_sentence(oom, *device.snapshot, memory_name(device, subject.tables),
                          node == 0 ? "" : subject.line_text(node)) +
-            (was_caught ? " The program went on." : ""),
+            rest,
         was_caught ? Tone::kWarning : Tone::kBad});
     if (std::string remedy = what_would_have_fitted(oom); !remedy.empty())
       out->add(Sentence{std::move(remedy), Tone::kStrong});

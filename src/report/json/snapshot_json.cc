@@ -72,6 +72,7 @@ Json oom_json(const OomExplanation& oom, bool is_consistent, const Tables& table
               {"time_us", or_null(oom.time_us)},
               {"asked_bytes", oom.asked_bytes},
               {"device_free_bytes", oom.device_free_bytes},
+              {"went_on", oom.went_on},
               {"stack", stack_json(tables, oom.stack)}};
   Json unknown = Json::object();
   out["held_by_others_bytes"] = or_null(oom.held_by_others_bytes);
