@@ -4,18 +4,12 @@
 
 #include "allocator/driver_addresses.h"
 #include "allocator/look_ahead.h"
+#include "allocator/release_cause.h"
 #include "allocator/replay.h"
 #include "allocator/step_limit.h"
 
 namespace gpumemprof {
 namespace {
-
-bool gives_back(Action action) {
-  return action == Action::kSegmentFree || action == Action::kSegmentUnmap;
-}
-
-/// Why the recorded allocator gave memory back.
-enum class Cause : uint8_t { kCacheEmptied, kRetry, kUnclear };
 
 class WhatIf {
  public:
@@ -134,31 +128,14 @@ class WhatIf {
   BlockId& block_of(uint64_t index) { return live_[start_.numbers[index]]; }
 
   void give_back(uint64_t index) {
-    const Cause why = reason(index);
-    if (why == Cause::kUnclear) ++result_.releases_unclear;
-    if (why == Cause::kRetry && simulator_.config().capacity_bytes) {
+    const ReleaseCause why = release_cause(trace_, index);
+    if (why == ReleaseCause::kUnclear) ++result_.releases_unclear;
+    if (why == ReleaseCause::kRetry && simulator_.config().capacity_bytes) {
       ++result_.retries_dropped;
       return;
     }
     ++result_.cache_empties;
     simulator_.empty_cache();
-  }
-
-  /// A retry gives back and then tries again, within one allocation and so with one stack;
-  /// empty_cache() has a stack of its own.
-  Cause reason(uint64_t index) const {
-    uint64_t after = index;
-    while (after < trace_.events.size() && gives_back(trace_.events[after].action)) ++after;
-    if (after == trace_.events.size()) return Cause::kCacheEmptied;
-    const AllocatorEvent next = trace_.events[after];
-    const uint32_t stack = trace_.events[index].stack;
-    // Of an expandable segment that went back in part the rest may do, without another call.
-    const bool may_be_rest = next.action == Action::kAlloc && stack != 0;
-    const bool tries_again = next.action == Action::kSegmentAlloc || may_be_rest ||
-                             next.action == Action::kSegmentMap || next.action == Action::kOom;
-    if (!tries_again) return Cause::kCacheEmptied;
-    if (stack == 0 || next.stack == 0) return Cause::kUnclear;
-    return stack == next.stack ? Cause::kRetry : Cause::kCacheEmptied;
   }
 
   const uint64_t judged_from_;

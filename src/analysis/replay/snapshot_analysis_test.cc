@@ -367,6 +367,31 @@ TEST(SnapshotOom, WhereNoLargeBlockFitsTheLargestFitIsOfTheSmallPool) {
   EXPECT_EQ(largest_fit(kMiB, 1024), kMiB);
 }
 
+TEST(SnapshotAnalysis, CacheReleasedWithTheStackOfTheNextAllocationIsARetry) {
+  const auto retries = [](uint32_t released_by, double garbage_collection = 0) {
+    P paper;
+    paper.snapshot.settings.garbage_collection_threshold = garbage_collection;
+    for (uint64_t address : {P::kFirst, P::kSecond}) {
+      paper.add(Action::kSegmentAlloc, address, 20 * kMiB, 1);
+      paper.add(Action::kAlloc, address, 20 * kMiB, 1);
+    }
+    paper.free(P::kFirst, 20 * kMiB, 1);
+    paper.free(P::kSecond, 20 * kMiB, 1);
+    paper.add(Action::kSegmentFree, P::kFirst, 20 * kMiB, released_by);  // event 8
+    paper.add(Action::kSegmentFree, P::kSecond, 20 * kMiB, released_by);
+    paper.add(Action::kSegmentAlloc, P::kFirst, 40 * kMiB, 2);
+    paper.add(Action::kAlloc, P::kFirst, 40 * kMiB, 2);
+    paper.segment(P::kFirst, {{40 * kMiB, 2}});
+    return (*analyze_snapshot(paper.snapshot, {})).devices[0].snapshot->retries;
+  };
+  const Retries own = retries(2);
+  EXPECT_EQ(own.count, 1u);
+  EXPECT_EQ(own.first_event, 8u);
+  EXPECT_EQ(own.released_bytes, 40 * kMiB);
+  EXPECT_EQ(retries(3).count, 0u) << "another line released them";
+  EXPECT_EQ(retries(2, 0.8).count, 0u) << "garbage collection may have";
+}
+
 TEST(SnapshotAnalysis, WhatIsReleasedBeforeAnythingElseWasCachedWhenTheTraceBegan) {
   P paper;
   Tables& tables = paper.snapshot.tables;

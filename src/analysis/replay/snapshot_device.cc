@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "allocator/release_cause.h"
 #include "analysis/replay/graph_pool_slack.h"
 #include "analysis/replay/pinned_cache_growth.h"
 #include "analysis/replay/pinned_rounding.h"
@@ -206,6 +207,25 @@ void find_pinned_troubles(const AllocatorTrace& trace, const TraceStart& start,
     if (found) device->troubles.push_back(*std::move(found));
 }
 
+/// With garbage collection a release within an allocation need not be a retry.
+Retries find_retries(const AllocatorTrace& trace, const RecordedSettings& settings,
+                     const Tables& tables) {
+  Retries out;
+  if (settings.garbage_collection_threshold > 0 ||
+      settings.conf.contains("garbage_collection_threshold"))
+    return out;
+  const AllocatorEvents& events = trace.events;
+  for (size_t i = events.next_other(0); i < events.size(); i = events.next_other(i + 1)) {
+    if (!gives_back(events[i].action)) continue;
+    const bool is_retry = release_cause(trace, i) == ReleaseCause::kRetry &&
+                          !is_of_empty_cache(tables, events[i].stack);
+    if (is_retry && out.count++ == 0) out.first_event = i;
+    for (; i + 1 < events.size() && gives_back(events[i].action); ++i)
+      out.released_bytes += is_retry ? events[i].size_bytes : 0;
+  }
+  return out;
+}
+
 /// Whether something was allocated after the last refusal: the program went on.
 bool went_on_after_refusals(const AllocatorEvents& events) {
   for (size_t i = events.size(); i-- > 0;) {
@@ -292,6 +312,7 @@ SnapshotDevice describe_device(const AllocatorSnapshot& snapshot, size_t index,
   device.peak_event = peak_event;
   device.peak_time_us = time_of_event(trace, peak_event);
   find_cached_before(snapshot, trace, &device);
+  if (trace.device >= 0) device.retries = find_retries(trace, snapshot.settings, snapshot.tables);
   return device;
 }
 

@@ -35,6 +35,14 @@ struct SegmentSums {
 };
 SegmentSums sum_segments(const AllocatorTrace& trace);
 
+/// Allocations for which no more could be reserved at first: the allocator released its cache and
+/// tried again. Only those that the trace shows; one that had no cache to release is not among them.
+struct Retries {
+  uint64_t count = 0;
+  uint64_t first_event = 0;     ///< the first release
+  uint64_t released_bytes = 0;  ///< by all of them
+};
+
 /// One device, replayed.
 struct SnapshotDevice {
   bool is_replayed = false;  ///< false: figures from the replay are unknown
@@ -75,6 +83,7 @@ struct SnapshotDevice {
   std::optional<uint64_t> expandable_peak_reserved_bytes;
   std::vector<OomExplanation> ooms;               ///< kMostOoms: the first and the last
   uint64_t oom_count = 0;
+  Retries retries;
   /// "graph_pool_slack", "stranded_stream_cache", "record_stream_pending", "settings_conflict",
   /// "cache_slack" by the name "segment_churn"; of pinned host memory "pinned_rounding" and
   /// "pinned_cache_growth".

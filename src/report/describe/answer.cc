@@ -97,6 +97,8 @@ Section answer_section(const Subject& subject, const DeviceAnalysis* device) {
                    : "Nothing was allocated in this recording.");
   if (device && device->snapshot) {
     out.add(Sentence{reserved_sentence(*device->snapshot, subject.tables, is_moment(*device))});
+    if (std::string retries = retries_sentence(*device->snapshot); !retries.empty())
+      out.add(Sentence{std::move(retries)});
     out.add(Sentence{replay_sentence(*device->snapshot)});
   }
   out.add(Sentence{complete_loss_sentence(analysis),

@@ -243,6 +243,17 @@ std::string reserved_sentence(const SnapshotDevice& device, const Tables& tables
   return text;
 }
 
+std::string retries_sentence(const SnapshotDevice& device) {
+  const Retries& retries = device.retries;
+  if (retries.count == 0) return "";
+  const bool is_one = retries.count == 1;
+  return fmt::format("{} {}, {}at event {}: no more memory could be reserved, so {} of cache were "
+                     "released first{}.",
+                     format_count(retries.count), is_one ? "retry" : "retries",
+                     is_one ? "" : "the first ", format_count(retries.first_event),
+                     format_bytes(retries.released_bytes), is_one ? "" : ", in all");
+}
+
 std::string replay_sentence(const SnapshotDevice& device) {
   const ReplayResult& replay = device.replay;
   if (replay.alloc_addresses == 0) return "The trace has no allocation, so nothing was replayed.";

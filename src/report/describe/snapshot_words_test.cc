@@ -50,6 +50,17 @@ TEST(SnapshotWords, TheLargestRequestThatFitsNamesThePoolOfSmallBlocks) {
               testing::Contains("No request, however small, would have been served."));
 }
 
+TEST(SnapshotWords, ARetryIsToldWithWhatItReleased) {
+  SnapshotDevice device;
+  EXPECT_EQ(retries_sentence(device), "");
+  device.retries = {.count = 1, .first_event = 4, .released_bytes = 600 * kMiB};
+  EXPECT_EQ(retries_sentence(device), "1 retry, at event 4: no more memory could be reserved, so "
+                                      "600 MiB of cache were released first.");
+  device.retries.count = 2;
+  EXPECT_EQ(retries_sentence(device), "2 retries, the first at event 4: no more memory could be "
+                                      "reserved, so 600 MiB of cache were released first, in all.");
+}
+
 TEST(SnapshotWords, WhatTheHeadlineHasIsNotSaidAgain) {
   const OomExplanation oom = refusal_that_no_setting_helps();
   const SnapshotDevice device{.is_consistent = true};

@@ -224,6 +224,13 @@ void add_snapshot_json(const DeviceAnalysis& device, const Analysis& analysis, c
   (*out)["fragmentation_at_peak"] =
       can_look ? fragmentation_json(*snapshot.at_peak, tables) : Json(nullptr);
   if (!can_look) (*unknown)["fragmentation_at_peak"] = snapshot.contradiction;
+  (*out)["retries"] = {{"count", snapshot.retries.count},
+                       {"first_event_index", snapshot.retries.count == 0
+                                                 ? Json(nullptr)
+                                                 : Json(snapshot.retries.first_event)},
+                       {"released_bytes", snapshot.retries.released_bytes}};
+  if (snapshot.retries.count == 0)
+    (*unknown)["first_event_index"] = "the trace shows no retry";
   const bool is_another = can_look && snapshot.at_most_reserved;
   (*out)["fragmentation_at_reserved_peak"] =
       is_another ? fragmentation_json(*snapshot.at_most_reserved, tables) : Json(nullptr);
