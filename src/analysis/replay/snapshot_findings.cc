@@ -20,7 +20,8 @@ std::string in_the_simulation(uint64_t recorded, uint64_t changed) {
 
 /// "set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True".
 std::string set_text(const SnapshotDevice& device, const std::string& settings) {
-  return std::string("set ") + settings_variable(device.replay.release) + '=' + settings;
+  const std::string variable = settings_variable(device.replay.release);
+  return settings.empty() ? "unset " + variable : "set " + variable + '=' + settings;
 }
 
 void add_expandable(const SnapshotDevice& device, Finding* finding) {
