@@ -111,16 +111,16 @@ constexpr Rule kRules[] = {
       "keep the text: traceback.format_exc(); or call traceback.clear_frames() and drop "
       "__traceback__"}},
     {[](const Evidence& e) { return is_owned_by(e, "cache"); },
-     {"lru_cache_on_tensors", "functools.cache or lru_cache keeps every tensor it has seen",
+     {"lru_cache_on_tensors", "functools.cache or lru_cache keeps the tensors of every call",
       "give lru_cache a small maxsize, use reusable keys instead of tensors, or call "
       "cache_clear()"}},
     {[](const Evidence& e) {
        return e.makes_models || (e.with_models && !is_owned_by(e, "hook") &&
                                  (e.in_optimizer || (e.in_backward && !has_graph(e))));
      },
-     {"models_kept", "models made earlier are kept, with their gradients and optimizers",
-      "keep a score, or the weights in a file, instead of each model; and drop its optimizer, which "
-      "keeps the parameters, too"}},
+     {"models_kept", "models made earlier are kept",
+      "keep a score, or the weights in a file, instead of each model; an optimizer that is kept "
+      "keeps its model's parameters, too"}},
     {[](const Evidence& e) { return e.in_optimizer || is_owned_by(e, "optimizer"); },
      {"optimizer_recreated", "a new optimizer allocates its state while the old one is kept",
       "create one optimizer and change its param_groups, or drop every reference to the old one, "

@@ -18,7 +18,7 @@ namespace gpumemprof {
 std::string moment_text(const Analysis& analysis, uint64_t time_ns) {
   const uint64_t start = analysis.start_time_ns;
   return time_ns >= start ? format_duration(time_ns - start) + " after the start"
-                          : format_duration(start - time_ns) + " before the start";
+                          : format_duration(start - time_ns) + " before the first event";
 }
 
 namespace {

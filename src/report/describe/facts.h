@@ -10,7 +10,7 @@
 
 namespace gpumemprof {
 
-/// "3.214 s after the start"; of a sample that was taken before it "3.214 s before the start".
+/// "3.214 s after the start"; of a sample that was taken before it "3.214 s before the first event".
 std::string moment_text(const Analysis& analysis, uint64_t time_ns);
 
 /// "Peak 412 MiB on cpu, 3.214 s after the start", of several processes with ", process 12 (python
