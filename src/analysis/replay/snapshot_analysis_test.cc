@@ -52,8 +52,8 @@ TEST(SnapshotAnalysis, ALiveBlockAmidFreePiecesIsNamedAsWhatPinsThem) {
   EXPECT_EQ(peak.holders[0].bytes, 16 * kMiB);
 }
 
-/// 20 MiB are live at the peak; then line 2 keeps 2 MiB between 9 MiB that are free, and line 4 needs
-/// a new segment.
+/// 20 MiB are live at the peak; then line 2 keeps 2 MiB between 9 MiB that are free, and line 4
+/// needs a new segment.
 TEST(SnapshotAnalysis, WhatIsPinnedWhereMostIsReservedIsFragmentationAsMuchAsAtThePeak) {
   P paper;
   paper.add(Action::kSegmentAlloc, P::kFirst, 20 * kMiB, 1);
@@ -232,7 +232,7 @@ TEST(SnapshotOom, EnoughInPiecesIsFragmentationAndExpandableSegmentsHelp) {
             "60.0 MiB reserved at most");
 }
 
-/// 40 MiB are live with 30 MiB free on the device: 64 and 50 MiB are refused, then 20 MiB are served.
+/// 40 MiB are live with 30 MiB free on the device: 64 and 50 MiB are refused, then 20 are served.
 TEST(SnapshotOom, AnEarlierRequestThatWasRefusedAsWellDoesNotEndTheSimulationOfTheNext) {
   P paper;
   paper.add(Action::kSegmentAlloc, P::kFirst, 40 * kMiB, 1);
@@ -340,7 +340,7 @@ TEST(SnapshotOom, OnePieceThatIsEnoughInTheCacheOfAnotherStreamIsNoFragmentation
             "piece, but in the cache of stream 8");
 }
 
-/// 40 MiB of large blocks, and a segment of small ones with 1 MiB free, or 512 KiB; 3 MiB are refused.
+/// 40 MiB of large blocks and a segment of small ones with 1 MiB or 512 KiB free; 3 MiB are refused.
 TEST(SnapshotOom, WhereNoLargeBlockFitsTheLargestFitIsOfTheSmallPool) {
   const auto largest_fit = [](uint64_t device_free, uint64_t free_kib) {
     P paper;

@@ -36,7 +36,7 @@ struct SegmentSums {
 SegmentSums sum_segments(const AllocatorTrace& trace);
 
 /// Allocations for which no more could be reserved at first: the allocator released its cache and
-/// tried again. Only those that the trace shows; one that had no cache to release is not among them.
+/// tried again. Only those that the trace shows: one without a cache to release is not among them.
 struct Retries {
   uint64_t count = 0;
   uint64_t first_event = 0;     ///< the first release
@@ -119,9 +119,9 @@ SnapshotDevice describe_device(const AllocatorSnapshot& snapshot, size_t index,
                                std::optional<uint64_t> peak_event);
 
 /// Replays `snapshot.traces[index]`, which begins with `start`, and looks into the allocator at
-/// `peak_event` (absent: before the first event), where most is reserved and at every kOom. The release is that of the
-/// reader's hint whose rules match most. Pinned host memory has another allocator: it is described,
-/// and its troubles are looked for.
+/// `peak_event` (absent: before the first event), where most is reserved and at every kOom. The
+/// release is that of the reader's hint whose rules match most. Pinned host memory has another
+/// allocator: it is described, and its troubles are looked for.
 SnapshotDevice replay_device(const AllocatorSnapshot& snapshot, size_t index,
                              const TraceStart& start, std::optional<uint64_t> peak_event,
                              const SnapshotAnalysisOptions& options);

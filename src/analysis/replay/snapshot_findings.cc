@@ -212,7 +212,8 @@ void add_variable_shapes(const SnapshotDevice& device, std::vector<Finding>* fin
   finding.is_fix_simulated = helps;
   if (helps) {
     finding.fix +=
-        ", or " + set_text(device, expandable_settings(device)) + in_the_simulation(recorded, *expandable);
+        ", or " + set_text(device, expandable_settings(device)) +
+        in_the_simulation(recorded, *expandable);
   }
   findings->push_back(std::move(finding));
 }

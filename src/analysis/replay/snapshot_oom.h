@@ -29,7 +29,7 @@ enum class RefusalCause : uint8_t {
 /// "want_of_memory", "fragmentation", "other_cache", "limit"
 const char* oom_cause_name(RefusalCause cause);
 
-/// A free block that would have served the request, had it been in the cache of its pool and stream.
+/// A free block that would have served the request, were it in the cache of its pool and stream.
 struct OtherCache {
   std::string place;  ///< "the cache of stream 8", "private pool (0,1)"
   uint64_t piece_bytes = 0;

@@ -21,7 +21,7 @@ namespace {
 
 constexpr size_t kLeastSteps = 12;       // as in the search for leaks
 constexpr size_t kLeastRises = kLeastSteps;  // without steps
-constexpr double kLeastGrowthSeconds = 1;          // likewise: less is how a program begins
+constexpr double kLeastGrowthSeconds = 1;    // likewise: less is how a program begins
 constexpr double kLeastAmplitude = 0.2;  // of the range, as of samples
 constexpr uint64_t kLeastSwingBytes = 256 * 1024;
 constexpr size_t kLeastSwings = 10;  // to tell spikes among them

@@ -436,7 +436,7 @@ TEST(RecordingPatterns, WhereNoLineIsNamedTheFixIsWhatTheRecordingCanDo) {
 }
 
 TEST(RecordingPatterns, FewRisesOrLessThanASecondWithoutStepsAreNoGrowth) {
-  // A first event, `count` blocks that stay, one every `gap_ms` from half of it on, and a last event.
+  // `count` blocks that stay, one every `gap_ms` from half of it on, between a first and last event.
   const auto analysis_of = [](uint64_t count, uint64_t gap_ms) {
     EventBatch events;
     append(&events, {.time_ns = 0, .address = 1, .size_bytes = 1024});

@@ -76,8 +76,9 @@ TEST(SnapshotWords, OfOnePieceInAPrivatePoolThePoolIsNamed) {
   OomExplanation oom{.asked_bytes = 500 * kMiB, .device_free_bytes = 300 * kMiB,
                      .free_inside_bytes = 850 * kMiB, .cause = RefusalCause::kOtherCache};
   oom.other_cache = {.place = "private pool (0,1)", .piece_bytes = 850 * kMiB};
-  EXPECT_EQ(why_refused(oom), "The device had 300 MiB left, and 850 MiB were free in one piece, but "
-                              "in private pool (0,1).");
+  EXPECT_EQ(why_refused(oom),
+            "The device had 300 MiB left, and 850 MiB were free in one piece, but in private pool "
+            "(0,1).");
   EXPECT_THAT(oom_details(oom, {.is_consistent = true}, {}, "", true),
               testing::Contains(
                   "Why: 850 MiB were free in one piece, but in private pool (0,1)."));
