@@ -245,16 +245,20 @@ void group_by_layer(const std::vector<uint32_t> (&named)[2], Diff* diff) {
   bool any_layer = false;
   Memo layers[2];
   std::optional<WorkReader> readers[2];
+  bool are_tensorflow = true;
   for (const bool is_b : {true, false}) {
     const DiffSide& side = is_b ? diff->b : diff->a;
     if (side.device == nullptr) continue;
+    are_tensorflow &= is_tensorflow(side.tables->devices[side.device->device]);
     layers[is_b].resize(side.tables->stacks.stack_count());
     readers[is_b].emplace(*side.tables);
   }
   const auto layer_of = [&](bool is_b, uint32_t stack) {
     return layers[is_b].of(stack, [&] {
       const Tables& tables = *(is_b ? diff->b : diff->a).tables;
-      const LayerWork work = layer_work_of(tables, stack, &*readers[is_b]);
+      // Other frameworks do not tell whose an optimizer's state is.
+      const LayerWork work = are_tensorflow ? stack_work_of(tables, stack, &*readers[is_b]).where
+                                            : layer_work_of(tables, stack, &*readers[is_b]);
       any_layer |= !work.layer.empty();
       const auto [at, added] =
           known.try_emplace({work.layer, work.part}, static_cast<uint32_t>(diff->layers.size()));

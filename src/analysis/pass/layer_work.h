@@ -28,8 +28,8 @@ LayerWork layer_work_of(const Tables& tables, uint32_t stack);
 /// The same of many stacks; `reader` is one of `tables`.
 LayerWork layer_work_of(const Tables& tables, uint32_t stack, WorkReader* reader);
 
-/// What a report on TensorFlow alone says: as layer_work_of(), but an optimizer's state is of the
-/// layer whose variable it belongs to, where that is known.
+/// What a report or a diff on TensorFlow alone says: as layer_work_of(), but an optimizer's state is
+/// of the layer whose variable it belongs to, where that is known.
 struct StackWork {
   Work work;
   LayerWork where;

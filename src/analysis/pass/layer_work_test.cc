@@ -165,9 +165,9 @@ struct TestRun {
     address += 64;
     append(&events, {events.size() + 1, Action::kAlloc, address, bytes, push(&tables, frames)});
   }
-  DiffSide read() {
+  DiffSide read(int8_t type = 0) {
     MemorySource source(events);
-    tables.devices = {{.process = 0, .size_is_requested = true}};
+    tables.devices = {{.process = 0, .type = type, .size_is_requested = true}};
     source.mutable_tables() = tables;
     analysis = *analyze_source(source, {});
     return {&analysis, &tables, main_device(analysis, tables)};
@@ -180,6 +180,31 @@ struct TestRun {
 
 uint32_t no_line(const Tables&, uint32_t) { return 0; }
 
+/// "layer|part: bytes in A -> in B"
+std::vector<std::string> rows_of(const Diff& diff) {
+  std::vector<std::string> rows;
+  for (const DiffRow& row : diff.by_layer) {
+    const Diff::LayerPart& of = diff.layers[row.node];
+    rows.push_back(of.layer + '|' + of.part + ": " + std::to_string(row.a.peak_bytes) + " -> " +
+                   std::to_string(row.b.peak_bytes));
+  }
+  return rows;
+}
+
+TEST(DiffByLayer, BetweenRunsOfTensorflowAnOptimizersStateIsOfTheLayerAsInAnalyze) {
+  const Frames state = {{"<layer>", "adam"},
+                        {"<tensorflow layer>", "sequential/dense"},
+                        {"<tensorflow variable>", "adam/sequential_dense_kernel_momentum"},
+                        {"<tensorflow>", "StatefulPartitionedCall/adam/AssignAddVariableOp"}};
+  TestRun a, b;
+  a.alloc(state, 100);
+  b.alloc(state, 160);
+  EXPECT_EQ(rows_of(diff_runs(a.read(kTensorflowCpu), b.read(kTensorflowCpu), no_line)),
+            (std::vector<std::string>{"sequential/dense|optimizer: 100 -> 160"}));
+  EXPECT_EQ(rows_of(diff_runs(a.read(), b.read(kTensorflowCpu), no_line)),
+            (std::vector<std::string>{"adam|optimizer: 100 -> 160"}));
+}
+
 TEST(DiffByLayer, LayersAlignByTheirNamesAndAddUpWithWhatIsInNone) {
   TestRun a, b;
   a.alloc({{kKerasLayerFile, "Layer.add_weight"}, {"<layer>", "m/one"}}, 100);
@@ -188,14 +213,8 @@ TEST(DiffByLayer, LayersAlignByTheirNamesAndAddUpWithWhatIsInNone) {
   b.alloc({{kKerasLayerFile, "Layer.__call__"}, {"<layer>", "m/one"}}, 40);
   const Diff diff = diff_runs(a.read(), b.read(), no_line);
   ASSERT_EQ(diff.by_layer.size(), 3u);
-  std::vector<std::string> rows;
-  for (const DiffRow& row : diff.by_layer) {
-    const Diff::LayerPart& of = diff.layers[row.node];
-    rows.push_back(of.layer + '|' + of.part + ": " + std::to_string(row.a.peak_bytes) + " -> " +
-                   std::to_string(row.b.peak_bytes));
-  }
-  EXPECT_EQ(rows, (std::vector<std::string>{"m/one|forward: 0 -> 40", "|unknown: 7 -> 0",
-                                            "m/one|parameters: 100 -> 100"}));
+  EXPECT_EQ(rows_of(diff), (std::vector<std::string>{"m/one|forward: 0 -> 40", "|unknown: 7 -> 0",
+                                                     "m/one|parameters: 100 -> 100"}));
 }
 
 TEST(DiffByLayer, RunsThatNameNoneHaveNoRows) {

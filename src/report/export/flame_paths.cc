@@ -117,7 +117,7 @@ FlamePaths by_layer(const std::vector<Holder>& holders, const Tables& tables) {
   bool any = false;
   WorkReader reader(tables);
   for (const Holder& holder : holders) {
-    const LayerWork work = layer_work_of(tables, holder.stack, &reader);
+    const LayerWork work = stack_work_of(tables, holder.stack, &reader).where;
     any |= !work.layer.empty();
     std::vector<std::string> path;
     if (work.layer.empty()) {
