@@ -17,8 +17,8 @@ namespace {
 constexpr uint64_t kLeastSavingBytes = 64 << 10;
 constexpr uint64_t kLeastSavingShare = 20;  // one part in so many of the peak
 
-uint64_t least_saving(const Advice& advice) {
-  return std::max(kLeastSavingBytes, advice.peak_bytes / kLeastSavingShare);
+uint64_t least_saving(uint64_t peak_bytes) {
+  return std::max(kLeastSavingBytes, peak_bytes / kLeastSavingShare);
 }
 
 /// Settings of a pool are another question: `whatif` replays them.
@@ -81,6 +81,15 @@ void add_unknown(const Analysis& analysis, const Tables& tables, const DeviceAna
     add({"graph_kept", "graph_not_needed"},
         is_snapshot ? "a snapshot does not tell what autograd saved"
                     : "the recording does not tell what autograd saved");
+    const uint64_t earlier = main->categories.earlier_gradient_bytes;
+    const bool is_told = std::ranges::find(report->advice, "gradients_kept", &Advice::kind) !=
+                         report->advice.end();
+    if (!is_told && earlier >= least_saving(main->figures.peak_bytes)) {
+      const std::string why = "gradients of an earlier step hold " + format_bytes(earlier) +
+                              " at the peak; " + (is_snapshot ? "a snapshot" : "the recording") +
+                              " does not tell whether they are needed";
+      add({"gradients_kept"}, why);
+    }
   }
   if (is_snapshot) {
     add({"leak"}, "leaks are looked for in recordings only");
@@ -166,7 +175,7 @@ void leave_out_covered(std::vector<PracticeCandidate>* candidates) {
 void take_suggestions(const DeviceAnalysis* main, std::vector<PracticeCandidate>* candidates,
                       AdviceReport* report) {
   std::erase_if(*candidates, [](const PracticeCandidate& one) {
-    return one.advice.bytes < least_saving(one.advice);
+    return one.advice.bytes < least_saving(one.advice.peak_bytes);
   });
   if (main) leave_leaks_to_unused_graphs(*main, candidates);
   leave_out_covered(candidates);
@@ -285,7 +294,7 @@ Result<AdviceReport> advise_practices(const Analysis& analysis, const Tables& ta
       advice.bytes = advice.peak_bytes - after;
       advice.basis = SavingBasis::kSimulated;
       // Without steps it is unknown when it could have been freed.
-      if (advice.bytes < least_saving(advice) && candidates[i].held_bytes > 0) {
+      if (advice.bytes < least_saving(advice.peak_bytes) && candidates[i].held_bytes > 0) {
         advice.bytes = std::min(candidates[i].held_bytes, advice.peak_bytes);
         advice.basis = SavingBasis::kAtStake;
       }

@@ -232,6 +232,22 @@ TEST(Practices, WhatASnapshotCannotTellIsNotCalledChecked) {
   EXPECT_EQ(unknown.at("leak"), "leaks are looked for in recordings only");
 }
 
+/// A twentieth of 20 MiB is the least that is said.
+TEST(Practices, GradientsOfAnEarlierStepAreNotCheckedWhereNothingTellsWhetherTheyAreNeeded) {
+  HeldAtPeak run;
+  DeviceAnalysis& device = run.analysis.devices[0];
+  run.analysis.source.kind = SourceKind::kPytorchSnapshot;
+  device.snapshot = std::make_shared<SnapshotDevice>();
+  device.categories.is_by_rules = true;
+  device.figures.peak_bytes = 20 * kMiB;
+  device.categories.earlier_gradient_bytes = kMiB - 1;
+  EXPECT_FALSE(unknown_of(run).contains("gradients_kept"));
+  device.categories.earlier_gradient_bytes = kMiB;
+  EXPECT_EQ(unknown_of(run).at("gradients_kept"),
+            "gradients of an earlier step hold 1.00 MiB at the peak; a snapshot does not tell "
+            "whether they are needed");
+}
+
 TEST(Practices, DevicesThatTheFileShowsAreNotUnknown) {
   HeldAtPeak run;
   run.tables.devices = {Device{.type = 1, .index = 0}, Device{.type = 1, .index = 1},

@@ -73,6 +73,9 @@ struct DeviceCategories {
   /// Where is_by_rules: gradients that outlived the optimizer's step, or the forward pass after it,
   /// during which something was allocated.
   std::vector<IdleGradient> idle_gradients;
+  /// Where is_by_rules: of gradients at the peak that an earlier step made and that are not known
+  /// to be idle then. Where no optimizer's step is seen, each pass counts as one.
+  uint64_t earlier_gradient_bytes = 0;
   /// Samples `sample_ns` apart, the first one at `start_ns`; indexed by Category.
   uint64_t start_ns = 0, sample_ns = 1;
   std::vector<CategoryBytes> timeline;

@@ -151,6 +151,7 @@ class Categorizer {
       ++ooms_;
     }
     settle_backward();
+    if (peak_event_ == i) passed_at_peak_ = passed_;
   }
 
   WorkPhase phase_of(const AllocatorEvent& event, const SnapshotWork& work) const {
@@ -234,15 +235,26 @@ class Categorizer {
       was_in_optimizer_ = now == WorkPhase::kOptimizer;
     } else if (!idle_since_ && (was_in_optimizer_ || now == WorkPhase::kForward)) {
       idle_since_ = i, allocations_before_idle_ = allocations_;
+      (was_in_optimizer_ ? passed_.step : passed_.call) = i;
     }
   }
-  void add_idle(const Block& block, size_t i) {
-    if (!idle_since_ || allocations_ == allocations_before_idle_) return;
+  /// True: it was idle at the peak.
+  bool add_idle(const Block& block, size_t i) {
+    if (!idle_since_ || allocations_ == allocations_before_idle_) return false;
     const uint64_t begin = std::max<uint64_t>(*idle_since_, block.event + 1);  // kBefore + 1 is 0
     const uint32_t freed_at = trace_.events[i].stack;
-    if (begin >= i) return;
+    if (begin >= i) return false;
     idle_.push_back({begin, i, block.size_bytes, block.stack,
                      freed_at == block.stack ? 0 : freed_at});
+    return peak_event_ && begin <= *peak_event_ && *peak_event_ < i;
+  }
+  /// Of a gradient that was live at the peak and not known to be idle.
+  void add_earlier_gradient(const Block& block) {
+    const auto is_earlier = [&](std::optional<size_t> passed) {
+      return passed && block.event + 1 <= *passed;  // kBefore + 1 is 0
+    };
+    if (is_earlier(passed_at_peak_.step)) earlier_than_step_bytes_ += block.size_bytes;
+    if (is_earlier(passed_at_peak_.call)) earlier_than_call_bytes_ += block.size_bytes;
   }
 
   /// Once a backward has ended: what it leaves are gradients, and parameters have their sizes.
@@ -297,7 +309,8 @@ class Categorizer {
     life.is_freed_by_zero_grad = end.is_freed_by_zero_grad;
     const SnapshotRule rule = rule_of(works_.of(block.stack), block.phase, life);
     settle(block, rule);
-    if (facts_of(rule).category == Category::kGradient) add_idle(block, i);
+    const bool is_gradient = facts_of(rule).category == Category::kGradient;
+    const bool was_idle_at_peak = is_gradient && add_idle(block, i);
     if (block.is_gradient) --gradients_[block.size_bytes].live;
     if (auto site = sites_.find(block.stack); site != sites_.end()) {
       site->second.before = facts_of(rule).category;
@@ -308,7 +321,9 @@ class Categorizer {
                     std::min(since_start(block.time_ns), end), end);
     }
     const bool is_after_peak = !peak_event_ || i > *peak_event_;
-    if (is_after_peak && is_at_peak(block)) add(block, rule, &at_peak_);
+    if (!is_after_peak || !is_at_peak(block)) return;
+    add(block, rule, &at_peak_);
+    if (is_gradient && !was_idle_at_peak) add_earlier_gradient(block);
   }
   /// Nothing more will be known of it.
   void settle(const Block& block, SnapshotRule rule) {
@@ -363,7 +378,9 @@ class Categorizer {
       }
       settle(block, rules[number]);
       add(block, rules[number], &at_end_);
-      if (is_at_peak(block)) add(block, rules[number], &at_peak_);
+      if (!is_at_peak(block)) return;
+      add(block, rules[number], &at_peak_);
+      if (facts_of(rules[number]).category == Category::kGradient) add_earlier_gradient(block);
     });
   }
   void name_by_size(Gradients* sized, std::vector<SnapshotRule>* rules) {
@@ -403,6 +420,9 @@ class Categorizer {
       return out;
     }
     out.idle_gradients = std::move(idle_);
+    // Passes without an optimizer's step between them add to the same gradients.
+    out.earlier_gradient_bytes =
+        progress_.counts().steps != 0 ? earlier_than_step_bytes_ : earlier_than_call_bytes_;
     if (!trace_.has_times || trace_.events.empty()) return out;
     out.start_ns = time_ns(0);
     out.timeline = timeline_.samples(since_start(time_ns(trace_.events.size() - 1)));
@@ -432,6 +452,12 @@ class Categorizer {
   bool was_in_optimizer_ = false;
   uint32_t allocations_before_idle_ = 0;
   std::vector<IdleGradient> idle_;
+  /// Events at which the last optimizer's step had ended, and the last call after a backward began.
+  struct Passed {
+    std::optional<size_t> step, call;
+  };
+  Passed passed_, passed_at_peak_;
+  uint64_t earlier_than_step_bytes_ = 0, earlier_than_call_bytes_ = 0;
   HolderSums at_peak_, at_end_;
   DifferenceSeries<kCategories> timeline_{10};
 };

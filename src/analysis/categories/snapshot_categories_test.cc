@@ -177,6 +177,7 @@ TEST(SnapshotCategories, AGradientIsIdleFromTheOptimizersStepToZeroGrad) {
                                           .stack = training.stack(Training::kBackward),
                                           .freed_at = training.stack(Training::kZeroGrad)}}))
         << "what the last backward pass made was freed before anything else was made";
+    EXPECT_EQ(found.earlier_gradient_bytes, 0u) << "it is known to be idle";
   }
 }
 
@@ -194,6 +195,41 @@ TEST(SnapshotCategories, AGradientThatABackwardPassAddsToIsNotIdle) {
   ASSERT_TRUE(found.is_known) << found.why_not;
   EXPECT_EQ(by_rule(found.at_peak)["freed_by_zero_grad"], 1500u);
   EXPECT_TRUE(found.idle_gradients.empty());
+}
+
+/// The gradient of 1000 outlives the step, which makes a state, and the next call of a model.
+TEST(SnapshotCategories, AGradientOfAnEarlierStepThatIsNeverFreedIsInDoubt) {
+  for (const bool is_in_backward : {true, false}) {
+    Training training;
+    training.alloc(1, 1000, Training::kSetUp);
+    training.alloc(6, 1000, Training::kBackward);
+    training.alloc(7, 1000, Training::kStep);
+    training.alloc(3, 300, Training::kForward);
+    if (is_in_backward) training.alloc(8, 700, Training::kBackward);
+    const DeviceCategories found =
+        training.categories(training.last(), is_in_backward ? 4000 : 3300);
+    ASSERT_TRUE(found.is_known) << found.why_not;
+    EXPECT_TRUE(found.idle_gradients.empty());
+    EXPECT_EQ(found.earlier_gradient_bytes, 1000u) << "700 are of this step";
+  }
+}
+
+/// Two passes: with a step in the trace they add to the same gradients, else each may be a step.
+TEST(SnapshotCategories, AGradientThatWaitsForItsStepIsNotOfAnEarlierOne) {
+  for (const bool has_step : {true, false}) {
+    Training training;
+    training.alloc(1, 1000, Training::kSetUp);
+    training.alloc(6, 1000, Training::kBackward);
+    training.alloc(3, 300, Training::kForward);
+    const uint64_t peak = training.last();
+    training.free(3, Training::kBackward);
+    training.alloc(8, 10, Training::kBackward);
+    if (has_step) training.alloc(7, 100, Training::kStep);
+    training.alloc(9, 10, Training::kForward);
+    const DeviceCategories found = training.categories(peak, 2300);
+    ASSERT_TRUE(found.is_known) << found.why_not;
+    EXPECT_EQ(found.earlier_gradient_bytes, has_step ? 0u : 1000u);
+  }
 }
 
 TEST(SnapshotCategories, BlocksThatDoNotAddUpToThePeakAreNotTold) {
