@@ -48,6 +48,13 @@ def test_the_analysis_of_a_real_program_follows_its_schema(analysis):
     assert analysis["devices"][0]["peak"]["requested_bytes"] >= 50 * 1000 * 4
 
 
+def test_the_analysis_of_host_blocks_follows_its_schema(tmp_path):
+    text = "blocks = [bytearray(1 << 20) for _ in range(20)]"
+    report = harness.analysis(harness.record(tmp_path / "r", [harness.PYTHON, "-c", text], ["--host"]).ok().folder)
+    validator("analysis.schema.json").validate(report)
+    assert {device["framework"] for device in report["devices"]} == {"host"}
+
+
 def test_every_null_of_a_device_has_a_reason(analysis):
     def nulls(value, path=""):
         if value is None:

@@ -97,6 +97,7 @@ void scope_switch_in(uint64_t scope) {
 }  // namespace
 
 NB_MODULE(_native, module) {
+  nb::set_leak_warnings(false);  // what a program still holds at its end is its own affair
   module.attr("version") = GPUMEMPROF_VERSION;
   add_accelerators(module);
   module.def("page_with", &page_with);

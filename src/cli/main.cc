@@ -1,6 +1,8 @@
 // The gpumemprof command: every subcommand is a file of its own.
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <iostream>
 #include <string_view>
 #include <vector>
@@ -18,6 +20,19 @@ using namespace gpumemprof;
 bool is_called_tfmemprof(const char* program_path) {
   const std::string_view path = program_path ? program_path : "";
   return path.substr(path.rfind('/') + 1) == "tfmemprof";  // npos + 1 is 0
+}
+
+/// An unset variable of a script is no value: --fail-on "" would let everything pass. --set "" means
+/// the defaults.
+void refuse_empty_values(CLI::App& app) {
+  for (CLI::App* command : app.get_subcommands({})) refuse_empty_values(*command);
+  for (CLI::Option* option : app.get_options()) {
+    const bool takes_value = option->get_type_size() > 0 && !option->get_lnames().empty();
+    if (!takes_value || option->check_lname("set")) continue;
+    option->check(CLI::Validator(
+        [](std::string& value) { return value.empty() ? "a value is missing" : std::string(); },
+        ""));
+  }
 }
 
 int run_command_line(int argc, char** argv) {
@@ -57,6 +72,7 @@ int run_command_line(int argc, char** argv) {
   add_seal_command(app, context);
   add_completion_command(app);
   add_help(app);
+  refuse_empty_values(app);
   // Last: subcommands would end their help with it, too.
   app.footer("Start with: " + tool +
              " run -- python train.py\nExit codes: 0 ok, 1 the tool failed, 2 usage or bad "
@@ -83,6 +99,12 @@ int main(int argc, char** argv) {
   const int exit_code = run_command_line(argc, argv);
   // Help and tables that did not reach a full disk or a closed pipe are a failure, not a success.
   std::cout.flush();
-  if (std::fflush(stdout) == 0 && std::cout.good()) return exit_code;
-  return exit_code == gpumemprof::kExitOk ? gpumemprof::kExitToolFailed : exit_code;
+  errno = 0;
+  const bool is_flushed = std::fflush(stdout) == 0;
+  const int why = errno;
+  if (is_flushed && std::ferror(stdout) == 0 && std::cout.good()) return exit_code;
+  if (exit_code != gpumemprof::kExitOk) return exit_code;  // it has said why
+  return gpumemprof::report_error(
+      "standard output", {gpumemprof::ErrorCode::kSystem,
+                          why != 0 ? std::strerror(why) : "it could not be written in full"});
 }

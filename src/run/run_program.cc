@@ -13,6 +13,7 @@
 
 #include "devices/host_memory.h"
 #include "devices/oom_kills.h"
+#include "devices/proc_text.h"
 #include "recording/seal.h"
 #include "run/arena_keeping.h"
 #include "run/child.h"
@@ -385,11 +386,11 @@ std::string why_nothing_was_recorded(const RunOutcome& outcome, bool tells_of_ho
            "or the library does not call its allocator through a table (-Bsymbolic or static "
            "build)";
   if (!outcome.unreadable_command.empty()) {
-    return "no process loaded PyTorch; '" + outcome.unreadable_command +
+    return "no process loaded PyTorch, TensorFlow or JAX; '" + outcome.unreadable_command +
            "' runs as another user and could not be examined";
   }
   const char* more = "; run --host records blocks of malloc and maps of 64 KiB and more";
-  return std::string("no process loaded PyTorch") + (tells_of_host ? more : "");
+  return std::string("no process loaded PyTorch, TensorFlow or JAX") + (tells_of_host ? more : "");
 }
 
 }  // namespace gpumemprof

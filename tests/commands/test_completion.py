@@ -26,6 +26,13 @@ def helps():
     return result
 
 
+def test_a_script_that_a_full_disk_cuts_is_a_failure():
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([harness.COMMAND, "completion", "bash"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=30)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert done.stderr.startswith("gpumemprof: standard output: ")
+
+
 def options_of(text):
     """Those of the table of options, of which each stands at the beginning of a line."""
     return {name for names in re.findall(r"^  (-[\w,-]+)", text.partition("\nExamples:")[0], re.MULTILINE) for name in names.split(",")}

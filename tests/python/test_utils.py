@@ -41,6 +41,11 @@ def test_units_convert(value, source, target, expected):
     assert utils.convert_bytes(value, source, target) == expected
 
 
+def test_text_is_no_number():
+    with pytest.raises(TypeError, match="value must be a number, not str"):
+        utils.convert_bytes("1", "KB", "B")
+
+
 def test_an_unknown_unit_is_an_error():
     with pytest.raises(ValueError, match="Unknown unit: XB"):
         utils.convert_bytes(1, "XB", "B")

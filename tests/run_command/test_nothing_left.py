@@ -4,7 +4,7 @@ import subprocess
 
 import harness
 
-WHY = "no process loaded PyTorch; run --host records blocks of malloc and maps of 64 KiB and more"
+WHY = "no process loaded PyTorch, TensorFlow or JAX; run --host records blocks of malloc and maps of 64 KiB and more"
 
 
 def run_in(folder, *argv, options=()):

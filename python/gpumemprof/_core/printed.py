@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Iterable
 from typing import Any
 
@@ -32,7 +33,9 @@ def format_size(size_bytes: float) -> str:
 
 
 def convert_bytes(value: float, from_unit: str, to_unit: str) -> float:
-    """`value` in one of B, KB, MB, GB, TB, PB, each 1024 times the one before. Raises ValueError for any other unit."""
+    """`value` in one of B, KB, MB, GB, TB, PB, each 1024 times the one before. Raises ValueError for any other unit, TypeError for what is no number."""
+    if not isinstance(value, numbers.Real):
+        raise TypeError(f"value must be a number, not {type(value).__name__}")
     powers = []
     for unit in (from_unit, to_unit):
         if unit.upper() not in _UNITS:

@@ -168,7 +168,8 @@ class Patterns {
     for (const SeriesFinding& found : floor_.findings) {
       if (found.type != "monotonic_increase") continue;
       if (is_of_few_rises()) {
-        why_no_growth_ = "memory rose too few times, or for less than a second";
+        if (why_no_growth_.empty())
+          why_no_growth_ = "memory rose too few times, or for less than a second";
         continue;
       }
       if (is_one_forward()) {
