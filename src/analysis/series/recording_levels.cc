@@ -36,4 +36,14 @@ RecordingLevels levels_of_timeline(const Timeline& timeline) {
   return out;
 }
 
+bool rises_as_a_program_begins(const RecordingLevels& levels) {
+  constexpr size_t kLeastRises = 12;
+  constexpr double kLeastSeconds = 1;
+  const std::vector<double>& floor = levels.floor;
+  if (levels.are_steps || floor.empty()) return false;
+  size_t rises = 0;
+  for (size_t i = 1; i < floor.size(); ++i) rises += floor[i] > floor[i - 1];
+  return rises < kLeastRises || levels.times_s.back() - levels.times_s[0] < kLeastSeconds;
+}
+
 }  // namespace gpumemprof

@@ -23,6 +23,10 @@ struct RecordingLevels {
 RecordingLevels levels_of_steps(const StepLevels& known);
 RecordingLevels levels_of_timeline(const Timeline& timeline);
 
+/// Of levels that are no steps: fewer than 12 rises of the floor, as in the search for leaks, or all
+/// of them within a second.
+bool rises_as_a_program_begins(const RecordingLevels& levels);
+
 /// 0 where the later is the earlier.
 inline double seconds_between(uint64_t later_ns, uint64_t earlier_ns) {
   return later_ns > earlier_ns ? static_cast<double>(later_ns - earlier_ns) * 1e-9 : 0;

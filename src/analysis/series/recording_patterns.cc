@@ -20,8 +20,6 @@ namespace gpumemprof {
 namespace {
 
 constexpr size_t kLeastSteps = 12;       // as in the search for leaks
-constexpr size_t kLeastRises = kLeastSteps;  // without steps
-constexpr double kLeastGrowthSeconds = 1;    // likewise: less is how a program begins
 constexpr double kLeastAmplitude = 0.2;  // of the range, as of samples
 constexpr uint64_t kLeastSwingBytes = 256 * 1024;
 constexpr size_t kLeastSwings = 10;  // to tell spikes among them
@@ -155,19 +153,10 @@ class Patterns {
     return static_cast<double>(forward_bytes) >= kAllOfIt * static_cast<double>(added_bytes);
   }
 
-  /// Without steps: the first allocations of a program rise, too.
-  bool is_of_few_rises() const {
-    const std::vector<double>& floor = levels_.floor;
-    if (levels_.are_steps || floor.empty()) return false;
-    size_t rises = 0;
-    for (size_t i = 1; i < floor.size(); ++i) rises += floor[i] > floor[i - 1];
-    return rises < kLeastRises || levels_.times_s.back() - levels_.times_s[0] < kLeastGrowthSeconds;
-  }
-
   void find_growth() {
     for (const SeriesFinding& found : floor_.findings) {
       if (found.type != "monotonic_increase") continue;
-      if (is_of_few_rises()) {
+      if (rises_as_a_program_begins(levels_)) {
         if (why_no_growth_.empty())
           why_no_growth_ = "memory rose too few times, or for less than a second";
         continue;

@@ -435,34 +435,6 @@ TEST(RecordingPatterns, WhereNoLineIsNamedTheFixIsWhatTheRecordingCanDo) {
             "gpumemprof diff --steps 2 4 on this recording names the lines that kept it");
 }
 
-TEST(RecordingPatterns, FewRisesOrLessThanASecondWithoutStepsAreNoGrowth) {
-  // `count` blocks that stay, one every `gap_ms` from half of it on, between a first and last event.
-  const auto analysis_of = [](uint64_t count, uint64_t gap_ms) {
-    EventBatch events;
-    append(&events, {.time_ns = 0, .address = 1, .size_bytes = 1024});
-    for (uint64_t i = 0; i < count; ++i) {
-      append(&events, {.time_ns = (2 * i + 1) * gap_ms * kMs / 2, .address = 2 + i,
-                       .size_bytes = 100 * kMiB});
-    }
-    append(&events, {.time_ns = count * gap_ms * kMs, .address = 2 + count, .size_bytes = 1024});
-    MemorySource source(events);
-    Tables& tables = source.mutable_tables();
-    tables.processes.emplace_back();
-    tables.threads.push_back({0, 11, "t"});
-    tables.devices.push_back(Device{.size_is_requested = true});
-    return analyzed(std::move(source));
-  };
-  const auto growth_part = [](const Analysis& analysis) {
-    return *std::ranges::find(analysis.score.parts, "growth", &ScorePart::name);
-  };
-  EXPECT_NE(found(analysis_of(100, 20), FindingKind::kSteadyGrowth), nullptr) << "100 in 2 s";
-  for (const Analysis& analysis : {analysis_of(4, 500), analysis_of(100, 8)}) {
-    EXPECT_EQ(found(analysis, FindingKind::kSteadyGrowth), nullptr);
-    EXPECT_FALSE(growth_part(analysis).value);
-    EXPECT_EQ(growth_part(analysis).reason, "memory rose too few times, or for less than a second");
-  }
-}
-
 TEST(RecordingPatterns, WhatOneForwardPassOfASnapshotAddsIsNoGrowth) {
   const auto grows = [](WorkPhase phase, bool is_recorded) {
     MemorySource source = of_unknown_lines(false);
