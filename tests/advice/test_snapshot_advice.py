@@ -22,7 +22,7 @@ def test_gradients_that_zero_grad_frees_after_the_next_forward_pass_are_told_wit
 def test_the_setting_that_lowers_what_is_reserved_is_told():
     first = json.loads(advise("fullstep_ctx256_torch26.pickle", "--format", "json"))["advice"][0]
     assert (first["kind"], first["basis"]) == ("allocator", "simulated")
-    assert first["fix"].startswith("set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True: in the simulation ")
+    assert first["fix"].startswith("set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True: in the simulation, ")
 
 
 def test_what_a_snapshot_cannot_tell_is_listed():
