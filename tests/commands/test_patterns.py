@@ -124,7 +124,7 @@ def test_the_score_is_the_mean_of_the_parts_that_are_known(growing):
     ("peak>", 2),
     ("leaks", 2),
     ("leak,", 2),
-    ("", 0),
+    ("", 2),
 ])
 def test_fail_on(growing, conditions, rc):
     done = fail_on(growing, conditions)
