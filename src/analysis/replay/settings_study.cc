@@ -85,9 +85,8 @@ auto cost(const StudyRow& row) {
                     row.result.peak_reserved_bytes, row.result.num_alloc_retries);
 }
 
-void simulate(const AllocatorTrace& trace, const StudyOptions& options,
+void simulate(const AllocatorTrace& trace, const TraceStart& start, const StudyOptions& options,
               std::vector<Planned>* planned) {
-  const TraceStart start = trace_start(trace);
   std::atomic<size_t> done = 0;
   const std::thread::id caller = std::this_thread::get_id();
   parallel_for(planned->size(), options.threads, [&](size_t i) {
@@ -127,13 +126,13 @@ void find_least_memory(const AllocatorTrace& trace, const TraceStart& start, All
 }
 
 void find_least_memory(const AllocatorSnapshot& snapshot, const AllocatorTrace& trace,
-                       const StudyOptions& options, SettingsStudy* study) {
+                       const TraceStart& start, const StudyOptions& options,
+                       SettingsStudy* study) {
   StudyRow& first = study->rows.front();
   if (first.capacity_bytes || options.observer) return;
   std::vector<StudyRow*> rows{&first};
   if (const StudyRow* best = best_row(*study))
     rows.push_back(&study->rows[static_cast<size_t>(best - study->rows.data())]);
-  const TraceStart start = trace_start(trace);
   parallel_for(rows.size(), options.threads, [&](size_t i) {
     StudyRow& row = *rows[i];
     find_least_memory(trace, start,
@@ -169,7 +168,8 @@ Result<SettingsStudy> study_settings(const AllocatorSnapshot& snapshot, size_t i
   study.is_in_that_room = study.room && !options.capacity_bytes && !options.never_runs_out;
   auto planned = plan(snapshot, trace, study, options);
   if (!planned) return std::unexpected(planned.error());
-  simulate(trace, options, &*planned);
+  const TraceStart start = trace_start(trace);
+  simulate(trace, start, options, &*planned);
   for (const Planned& done : *planned) {
     if (!done.row.result.gave_up_at) continue;
     return fail(ErrorCode::kUnsupported,
@@ -181,7 +181,7 @@ Result<SettingsStudy> study_settings(const AllocatorSnapshot& snapshot, size_t i
   const auto swept = std::ranges::find_if(study.rows, &StudyRow::from_sweep);
   std::stable_sort(swept, study.rows.end(),
                    [](const StudyRow& a, const StudyRow& b) { return cost(a) < cost(b); });
-  find_least_memory(snapshot, trace, options, &study);
+  find_least_memory(snapshot, trace, start, options, &study);
   return study;
 }
 
