@@ -14,8 +14,9 @@ enum class SavingBasis : uint8_t {
   kAtStake,    ///< held at the peak by what the advice is about: at most that can go
   kSimulated,  ///< the peak less that of the same trace with the change applied to it
   kMeasured,   ///< the peak less that of another run of the program, with the change made
+  kTime,       ///< there are none: the change saves time
 };
-/// "at stake", "simulated", "measured".
+/// "at stake", "simulated", "measured", "time".
 const char* saving_basis_name(SavingBasis basis);
 
 /// One recommendation.
@@ -24,7 +25,7 @@ struct Advice {
   std::string kind;
   std::string title, fix;
   uint64_t bytes = 0;
-  std::vector<std::pair<std::string, uint64_t>> evidence;  ///< bytes, by name
+  std::vector<std::pair<std::string, uint64_t>> evidence;  ///< bytes, counts and times, by name
   SavingBasis basis = SavingBasis::kAtStake;
   uint32_t stack = 0;               ///< StackTable id of the line that matters; 0: none
   uint16_t device = 0;              ///< index in Tables::devices

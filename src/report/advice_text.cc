@@ -76,7 +76,7 @@ std::string advice_text(const AdviceReport& report, const std::string& otherwise
   for (const Advice& one : report.advice) {
     if (one.is_choice() && !was_choice) out += fmt::format("{}\n", kChoicesFollow);
     was_choice |= one.is_choice();
-    out += fmt::format("  {:<16} {:>9}  {}\n", one.kind, format_bytes(one.bytes),
+    out += fmt::format("  {:<16} {:>9}  {}\n", one.kind, saving_label(one),
                        printable(title_beside_bytes(one)));
     if (!was_measured_for_nothing(one))
       out += fmt::format("{:29}{}.\n", "", printable(capitalized(one.fix)));
@@ -117,7 +117,7 @@ std::string advice_markdown(const std::string& path, const std::string& text,
     else if (advice->advice.empty())
       out += "Nothing: no evidence of waste was found.\n";
     for (const Advice& one : advice->advice) {
-      out += fmt::format("- **{}**: {} {}. {}.\n", one.kind, format_bytes(one.bytes),
+      out += fmt::format("- **{}**: {} {}. {}.\n", one.kind, saving_label(one),
                          printable(title_beside_bytes(one)), printable(capitalized(one.fix)));
     }
     if (!advice->unknown.empty()) out += "\nNot known:\n\n";

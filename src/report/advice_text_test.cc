@@ -28,6 +28,16 @@ TEST(AdviceText, WhatSavesNothingIsShownAsMeasuredAndNotRecommended) {
       "      Saves nothing: the peak was 10.0 MiB, and 12.0 MiB in a run with the change.\n");
 }
 
+TEST(AdviceText, WhatSavesTimeHasNoBytes) {
+  AdviceReport report;
+  report.applies = true;
+  report.advice = {{.kind = "allocator", .title = "9 times", .fix = "do not"}};
+  report.advice[0].basis = SavingBasis::kTime;
+  EXPECT_EQ(advice_text(report),
+            "1 suggestion\n  allocator             time  9 times\n                             Do "
+            "not.\n                             Saves time, not memory; not simulated.\n");
+}
+
 TEST(AdviceText, ChoicesThatHaveAPriceFollowWhatIsWasted) {
   AdviceReport report;
   report.applies = true;

@@ -25,6 +25,20 @@ def test_the_setting_that_lowers_what_is_reserved_is_told():
     assert first["fix"].startswith("set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True: in the simulation, ")
 
 
+def test_empty_cache_in_a_loop_is_told_with_its_segments_and_bytes():
+    (only,) = json.loads(advise("empty_cache_loop_torch26.pickle", "--format", "json"))["advice"]
+    assert (only["kind"], only["basis"], only["bytes"], only["peak_bytes"]) == ("allocator", "time", 0, None)
+    told = {name: only["evidence"][name] for name in ("segments_freed", "freed_bytes", "empty_cache_calls")}
+    assert told == {"segments_freed": 420, "freed_bytes": 156_019_720_192, "empty_cache_calls": 28}
+    assert any("entrance.py:104" in line for line in only["stack"])
+    text = advise("empty_cache_loop_torch26.pickle")
+    assert text.startswith(
+        "1 suggestion\n  allocator             time  torch.cuda.empty_cache() gave memory back 28 times: 420 segments (145 GiB) "
+        "were freed and 420 allocated in 1 min 09 s;")
+    assert "Unless others need the memory, do not call empty_cache() in the loop.\n" in text
+    assert "Saves time, not memory; not simulated.\n" in text
+
+
 def test_what_a_snapshot_cannot_tell_is_listed():
     text = advise("expandable_oom_4gpu.pickle")
     assert text.startswith("Nothing found.\nNext: a smaller batch or checkpointing; ")

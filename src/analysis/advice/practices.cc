@@ -8,6 +8,7 @@
 
 #include "analysis/advice/tensorflow_advice.h"
 #include "analysis/leaks/leaks.h"
+#include "analysis/replay/segment_churn.h"
 #include "base/size.h"
 #include "trace/holder_lines.h"
 
@@ -31,7 +32,17 @@ void add_allocator_practices(const Analysis& analysis, AdviceReport* report) {
         FindingKind::kGraphPoolSlack,      FindingKind::kStrandedStreamCache,
         FindingKind::kRecordStreamPending, FindingKind::kSettingsConflict};
     const bool is_of_pool = std::ranges::find(kOfPool, finding.kind) != std::end(kOfPool);
-    if (finding.fix.empty() || !finding.bytes || !(is_fit ? !has_fit : is_of_pool)) continue;
+    if (finding.fix.empty() || !(is_fit ? !has_fit : is_of_pool)) continue;
+    if (finding.name == kSegmentChurn) {
+      report->advice.push_back({.kind = "allocator",
+                                .title = finding.title,
+                                .fix = finding.fix,
+                                .evidence = finding.evidence,
+                                .basis = SavingBasis::kTime,
+                                .stack = finding.stack,
+                                .device = finding.device});
+    }
+    if (!finding.bytes) continue;
     has_fit |= is_fit;
     const auto reserved =
         std::ranges::find(finding.evidence, is_fit ? "reserved_bytes" : "peak_reserved_bytes",
@@ -208,6 +219,8 @@ const char* saving_basis_name(SavingBasis basis) {
       return "simulated";
     case SavingBasis::kMeasured:
       return "measured";
+    case SavingBasis::kTime:
+      return "time";
   }
   return "unknown";
 }

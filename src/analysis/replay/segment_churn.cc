@@ -56,7 +56,7 @@ std::optional<Finding> find_segment_churn(const AllocatorTrace& trace, const Tab
   const uint64_t allocated = trace.events.count(Action::kSegmentAlloc);
   Finding finding{.kind = FindingKind::kCacheSlack,
                   .severity = Severity::kInfo,
-                  .name = "segment_churn",
+                  .name = kSegmentChurn,
                   .title = segments_text(churn.freed_count) + " (" +
                            format_bytes(churn.freed_bytes) + ") were freed and " +
                            std::to_string(allocated) + " allocated",

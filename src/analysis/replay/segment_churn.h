@@ -10,7 +10,9 @@
 
 namespace gpumemprof {
 
-/// "cache_slack" by the name "segment_churn": where three times the reserved peak or more was freed
+inline constexpr const char* kSegmentChurn = "segment_churn";
+
+/// "cache_slack" by the name kSegmentChurn: where three times the reserved peak or more was freed
 /// in segments, 32 MiB at least. Says whether stacks have empty_cache() freeing half of them or
 /// more. Asks for a consistent replay.
 std::optional<Finding> find_segment_churn(const AllocatorTrace& trace, const Tables& tables,

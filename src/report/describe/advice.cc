@@ -13,7 +13,9 @@ namespace gpumemprof {
 std::string saving_words(const Advice& one) {
   const std::string peak = format_bytes(one.peak_bytes);
   std::string text;
-  if (one.basis == SavingBasis::kAtStake)
+  if (one.basis == SavingBasis::kTime)
+    text = "Saves time, not memory; not simulated";
+  else if (one.basis == SavingBasis::kAtStake)
     text = "Upper bound; not simulated";
   else if (one.makes_fit)
     text = fmt::format("Makes the refused request of {} fit, simulated on the recorded trace",
@@ -33,6 +35,10 @@ std::string saving_words(const Advice& one) {
                         static_cast<double>(*one.changed_step_ns) / 1e6);
   if (!one.not_measured.empty()) text += "; not measured, because " + one.not_measured;
   return text;
+}
+
+std::string saving_label(const Advice& one) {
+  return one.basis == SavingBasis::kTime ? "time" : format_bytes(one.bytes);
 }
 
 std::string title_beside_bytes(const Advice& one) {
@@ -56,7 +62,7 @@ Section advice_section(const AdviceReport& report) {
       out.add(Sentence{kChoicesFollow});
     }
     was_choice |= one.is_choice();
-    Item item{.label = format_bytes(one.bytes),
+    Item item{.label = saving_label(one),
               .text = title_beside_bytes(one),
               .details = {{capitalized(one.fix)}, {saving_words(one), Tone::kDim}},
               .evidence = evidence_of(one)};

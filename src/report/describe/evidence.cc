@@ -93,7 +93,7 @@ std::optional<EvidencePlace> evidence_of(const Finding& finding, const Analysis&
 
 std::optional<EvidencePlace> evidence_of(const Advice& advice) {
   EvidencePlace out{.device = advice.device};
-  if (advice.kind == "allocator") {
+  if (advice.kind == "allocator" && advice.basis != SavingBasis::kTime) {
     out.view = View::kWhatIf;
     return out;
   }

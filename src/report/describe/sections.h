@@ -50,6 +50,8 @@ inline constexpr const char* kChoicesFollow =
     "Choices that have a price; they save at most these bytes:";
 /// The basis of a saving, one sentence without a full stop.
 std::string saving_words(const Advice& one);
+/// "4.00 MiB"; "time" where no memory is saved.
+std::string saving_label(const Advice& one);
 /// The title, to stand beside the bytes of the saving: those are not said again.
 std::string title_beside_bytes(const Advice& one);
 /// Measured and without effect: shown, so that nobody tries it again, but not counted.
