@@ -22,13 +22,11 @@ class ChangedTrace {
       idle_changes_.emplace_back(one.end_event, -one.size_bytes);
     }
     std::ranges::sort(idle_changes_, {}, &std::pair<uint64_t, uint64_t>::first);
-    become_idle();
   }
 
-  /// The next event is one of the device's.
-  void begin_event() { become_idle(), ++event_; }
-
-  void allocate(uint64_t address, const ReplayedBlock& block) {
+  /// `event`: of the device's. Only here can the peak rise, so frees need not be told of.
+  void allocate(uint64_t address, const ReplayedBlock& block, uint64_t event) {
+    become_idle(event);
     end(address);  // its free was missed
     live_ += block.size_bytes;
     blocks_[address] = block;
@@ -68,10 +66,10 @@ class ChangedTrace {
   uint16_t device() const { return change_.device; }
 
  private:
-  void become_idle() {
+  void become_idle(uint64_t now) {
     for (; next_idle_ < idle_changes_.size(); ++next_idle_) {
       const auto& [event, bytes] = idle_changes_[next_idle_];
-      if (event > event_) return;
+      if (event > now) return;
       idle_ += bytes;  // modulo 2^64, as the ends are subtracted
     }
   }
@@ -132,7 +130,7 @@ class ChangedTrace {
   std::vector<uint64_t> groups_;
   std::vector<std::pair<uint64_t, uint64_t>> idle_changes_;  // event, bytes modulo 2^64
   size_t next_idle_ = 0;
-  uint64_t event_ = 0, idle_ = 0;
+  uint64_t idle_ = 0;
   uint64_t live_ = 0, in_set_ = 0, gone_ = 0, extended_ = 0, peak_ = 0, last_step_ = 0;
 };
 
@@ -162,10 +160,11 @@ Result<std::vector<uint64_t>> replay_changes(EventSource& source,
     for (ChangedTrace& trace : traces) {
       if (trace.device() >= before->devices().size()) continue;
       before->devices()[trace.device()].blocks.each([&](uint64_t address, const LiveBlock& block) {
-        trace.allocate(address, {block.size_bytes, 1, block.stack});
+        trace.allocate(address, {block.size_bytes, 1, block.stack}, 0);
       });
     }
   }
+  std::vector<uint64_t> events_of;  // by device, so far
   EventBatch batch;
   for (;;) {
     const Result<bool> more = source.next(&batch);
@@ -175,8 +174,8 @@ Result<std::vector<uint64_t>> replay_changes(EventSource& source,
     for (size_t i = 0; i < batch.size(); ++i) {
       for (; mark < batch.marks.size() && batch.marks[mark].before_event <= i; ++mark)
         take(batch.marks[mark]);
-      for (ChangedTrace& trace : traces)
-        if (trace.device() == batch.device[i]) trace.begin_event();
+      if (batch.device[i] >= events_of.size()) events_of.resize(size_t{batch.device[i]} + 1);
+      const uint64_t event = events_of[batch.device[i]]++;
       const bool is_alloc = batch.action[i] == Action::kAlloc;
       const bool ends = batch.frees_in_two_steps ? batch.action[i] == Action::kFreeCompleted
                                                  : is_free(batch.action[i]);
@@ -186,7 +185,7 @@ Result<std::vector<uint64_t>> replay_changes(EventSource& source,
       for (ChangedTrace& trace : traces) {
         if (trace.device() != batch.device[i]) continue;
         if (is_alloc)
-          trace.allocate(batch.address[i], {batch.size_bytes[i], step, batch.stack[i]});
+          trace.allocate(batch.address[i], {batch.size_bytes[i], step, batch.stack[i]}, event);
         else
           trace.end(batch.address[i]);
       }
