@@ -99,6 +99,31 @@ def test_what_jax_makes_on_its_own_threads_says_how_it_gets_stacks_and_it_does(t
     assert held[0] > 0.5 and held[1] < 0.1, held
 
 
+KEEPS = """
+import jax, jax.numpy as jnp
+kept = []
+@jax.jit
+def step(w, x):
+    return w - 0.001 * (x.T @ (x @ w)), jnp.tanh(x @ w)
+def train(w, x):
+    for _ in range(30):
+        w, hidden = step(w, x)
+        kept.append(hidden)
+    return w
+train(jnp.ones((512, 512)), jnp.ones((1024, 512))).block_until_ready()
+"""
+
+
+def test_a_list_that_keeps_an_output_of_each_round_grows_by_its_size_though_jaxs_threads_have_no_stacks(tmp_path):
+    program = tmp_path / "keeps.py"
+    program.write_text(KEEPS)
+    folder = harness.record(tmp_path / "keeps", [python(), program], ["-q"], env=environment(tmp_path), timeout=120).ok().folder
+    (finding,) = [one for one in harness.analysis(folder)["findings"] if one["kind"] == "growth_in_loop"]
+    hidden = 1024 * 512 * 4
+    assert (finding["bytes"], finding["evidence"]["bytes_a_step"]) == (30 * hidden, hidden)
+    assert finding["title"].startswith("blocks of 2.00 MiB without a stack keep 2.00 MiB more with every round of a loop")
+
+
 def test_posix_memalign_of_others_is_neither_recorded_nor_counted(tmp_path):
     program = tmp_path / "others.py"
     program.write_text(

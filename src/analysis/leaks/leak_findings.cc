@@ -111,11 +111,20 @@ void add_holder(const HolderStacks::Held& held, const ProcessHolders* told, Find
   }
 }
 
-/// "train.py:41 keeps 2 KiB", "train.py:41 and 3 more lines keep 9 KiB".
+/// "train.py:41 keeps 2 KiB", "train.py:41 and 3 more lines keep 9 KiB", and without a stack "blocks
+/// of 2 MiB without a stack keep 2 MiB".
 std::string who_keeps(const LeakGroup& group, const Tables& tables) {
   std::string text = short_line(tables, group.whole.node);
+  const std::vector<LeakStack>& stacks = group.lines.front()->stacks;
+  const uint64_t told_by_bytes = stacks.front().told_by_bytes;
+  if (told_by_bytes != 0) {
+    const size_t sizes = stacks.size();
+    text = "blocks of " +
+           (sizes == 1 ? format_bytes(told_by_bytes) : std::to_string(sizes) + " sizes") +
+           " without a stack";
+  }
   const size_t more = group.lines.size() - 1;
-  if (more == 0) return text + " keeps ";
+  if (more == 0) return text + (told_by_bytes != 0 ? " keep " : " keeps ");
   return text + " and " + std::to_string(more) +
          (more == 1 ? " more line keep " : " more lines keep ");
 }
@@ -250,6 +259,10 @@ void add_leak_findings(const std::vector<ProcessHistory>& histories, const Table
     if (is_host_blocks(device) || is_tensorflow(device) || is_jax(device)) {
       finding.facts.emplace_back("holder",
                                  "unknown, because only holders of PyTorch's tensors are looked up");
+      if (group.whole.stacks.front().told_by_bytes != 0) {
+        finding.fix += "; jax.config.update(\"jax_cpu_enable_async_dispatch\", False) names the line "
+                       "of blocks whose inputs are ready";
+      }
       const bool is_named = group.evidence.in_tracing;
       if (finding.kind == FindingKind::kLeak && is_host_blocks(device) && !is_named)
         finding.fix = "free these blocks, or limit what keeps them";

@@ -33,12 +33,10 @@ void merge_pairs(std::vector<HeldCell>* cells) {
 
 /// The mean would be that of what a stack makes and drops, where it makes blocks of several sizes.
 void tell_median_sizes(ProcessHistory* history) {
-  absl::flat_hash_map<uint64_t, std::vector<uint64_t>> sizes;  // device << 32 | stack
-  for (const KeptBlock& block : history->kept) {
-    sizes[uint64_t{block.device} << 32 | block.stack].push_back(block.size_bytes);
-  }
+  absl::flat_hash_map<SiteKey, std::vector<uint64_t>> sizes;
+  for (const KeptBlock& block : history->kept) sizes[site_key_of(block)].push_back(block.size_bytes);
   for (SiteHistory& site : history->sites) {
-    const auto live = sizes.find(uint64_t{site.device} << 32 | site.stack);
+    const auto live = sizes.find(site_key_of(site));
     if (live == sizes.end()) continue;
     const auto middle = live->second.begin() + static_cast<ptrdiff_t>(live->second.size() / 2);
     std::ranges::nth_element(live->second, middle);
@@ -78,7 +76,14 @@ struct LeakGatherer::Running {
 struct LeakGatherer::OnDevice {
   Running* process = nullptr;  // null: not looked at
   std::vector<uint32_t> site_by_stack;
+  bool has_sizes = false;  // blocks without a stack are told apart by their size
+  absl::flat_hash_map<uint64_t, uint32_t> site_by_size;
   uint64_t repeated_allocs = 0;
+
+  bool is_told_by_size(uint32_t stack, uint64_t size_bytes) const {
+    return has_sizes && stack == 0 &&
+           (site_by_size.size() < kMostSizes || site_by_size.contains(size_bytes));
+  }
 };
 
 LeakGatherer::LeakGatherer() = default;
@@ -100,6 +105,7 @@ void LeakGatherer::begin_batch(const EventBatch& batch, const Tables& tables,
       process->end_ns.push_back(0), process->steps.push_back(0);
     }
     device.process = process.get();
+    device.has_sizes = is_jax(known);
     if (i < state.devices().size()) resync(static_cast<uint16_t>(i), state.devices()[i]);
   }
   resync_where_needed(state);
@@ -118,22 +124,51 @@ void LeakGatherer::resync(uint16_t index, const DeviceState& state) {
   OnDevice& device = devices_[index];
   device.repeated_allocs = state.repeated_allocs;
   if (!device.process) return;
+  const auto set = [](Open& open, uint64_t live_bytes, uint64_t live_count) {
+    open.live_bytes = live_bytes, open.live_count = live_count;
+    open.floor_bytes = std::min(open.floor_bytes, open.live_bytes);
+  };
   for (const auto& [stack, site] : state.sites) {
     if (site.live_count == 0 && site.total_count == 0) continue;
-    Open& open = site_of(*device.process, index, stack);
-    open.live_bytes = site.live_bytes, open.live_count = site.live_count;
-    open.floor_bytes = std::min(open.floor_bytes, open.live_bytes);
+    if (device.has_sizes && stack == 0) continue;
+    set(site_of(*device.process, index, stack, 0), site.live_bytes, site.live_count);
   }
+  if (!device.has_sizes) return;
+  std::map<uint32_t, std::pair<uint64_t, uint64_t>> live;  // by place of a site: bytes, count
+  for (uint32_t i = 0; i < device.process->sites.size(); ++i) {
+    const Open& site = device.process->sites[i];
+    if (site.device == index && site.stack == 0) live.try_emplace(i);
+  }
+  state.blocks.each([&](uint64_t, const LiveBlock& block) {
+    if (block.stack != 0) return;
+    const Open& site = site_of(*device.process, index, 0, block.size_bytes);
+    auto& [bytes, count] = live[static_cast<uint32_t>(&site - device.process->sites.data())];
+    bytes += block.size_bytes, ++count;
+  });
+  for (const auto& [i, held] : live) set(device.process->sites[i], held.first, held.second);
 }
 
-LeakGatherer::Open& LeakGatherer::site_of(Running& process, uint16_t device, uint32_t stack) {
-  std::vector<uint32_t>& known = devices_[device].site_by_stack;
+LeakGatherer::Open& LeakGatherer::new_site(Running& process, uint16_t device, uint32_t stack) {
+  Open& site = process.sites.emplace_back();
+  site.stack = stack, site.device = device;
+  return site;
+}
+
+LeakGatherer::Open& LeakGatherer::site_of(Running& process, uint16_t device, uint32_t stack,
+                                          uint64_t size_bytes) {
+  OnDevice& of = devices_[device];
   if (stack >= tables_->stacks.stack_count()) stack = 0;
+  const auto next = static_cast<uint32_t>(process.sites.size());
+  if (of.is_told_by_size(stack, size_bytes)) {
+    const auto [known, is_new] = of.site_by_size.try_emplace(size_bytes, next);
+    if (is_new) new_site(process, device, stack).told_by_bytes = size_bytes;
+    return process.sites[known->second];
+  }
+  std::vector<uint32_t>& known = of.site_by_stack;
   if (stack >= known.size()) known.resize(tables_->stacks.stack_count(), kNone);
   if (known[stack] == kNone) {
-    known[stack] = static_cast<uint32_t>(process.sites.size());
-    Open& site = process.sites.emplace_back();
-    site.stack = stack, site.device = device;
+    known[stack] = next;
+    new_site(process, device, stack);
   }
   return process.sites[known[stack]];
 }
@@ -207,9 +242,9 @@ void LeakGatherer::on_alloc(size_t i, uint16_t device) {
   ++process->allocs_in_window;
   ++process->allocs;
   process->end_ns.back() = batch_->time_ns[i];
-  Open& site = site_of(*process, device, batch_->stack[i]);
-  touch(*process, site);
   const uint64_t size = batch_->size_bytes[i];
+  Open& site = site_of(*process, device, batch_->stack[i], size);
+  touch(*process, site);
   site.live_bytes += size, ++site.live_count;
   site.alloc_bytes += size, ++site.alloc_count, ++site.allocs;
   site.allocated_bytes += size;
@@ -227,7 +262,7 @@ void LeakGatherer::on_alloc(size_t i, uint16_t device) {
 void LeakGatherer::on_free(uint16_t device, const LiveBlock& block) {
   Running* process = running_of(device);
   if (!process) return;
-  Open& site = site_of(*process, device, block.stack);
+  Open& site = site_of(*process, device, block.stack, block.size_bytes);
   touch(*process, site);
   if (site.before_frees != process->allocs) {
     site.before_frees = process->allocs;
@@ -263,7 +298,9 @@ std::vector<ProcessHistory> LeakGatherer::finish(
       if (devices_[i].process != process.get()) continue;
       const auto device = static_cast<uint16_t>(i);
       const auto keep = [&](const LiveBlock& block) {
-        history.kept.push_back({block.size_bytes, block.time_ns, block.stack, device});
+        const bool by_size = devices_[i].is_told_by_size(block.stack, block.size_bytes);
+        history.kept.push_back({block.size_bytes, block.time_ns, block.stack, device,
+                                by_size ? block.size_bytes : 0});
       };
       for (const LiveBlock& block : last_frees(device)) keep(block);
       state.devices()[i].blocks.each([&](uint64_t, const LiveBlock& block) { keep(block); });

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <tuple>
 #include <vector>
 
 #include "trace/event.h"
@@ -24,10 +25,11 @@ struct HeldCell {
   uint64_t alloc_bytes = 0;  ///< of `allocs`
 };
 
-/// One stack on one device.
+/// One stack on one device; or, where JAX's own threads allocate without stacks, one size.
 struct SiteHistory {
   uint32_t stack = 0;
   uint16_t device = 0;
+  uint64_t told_by_bytes = 0;  ///< the size of each of its blocks; 0 where the stack tells them
   uint64_t alloc_count = 0, alloc_bytes = 0;
   uint64_t live_bytes = 0, live_count = 0;  ///< right after the process's last allocation
   uint64_t median_live_bytes = 0;           ///< size of one of these blocks; 0 where none is left
@@ -47,7 +49,12 @@ struct KeptBlock {
   uint64_t time_ns = 0;  ///< LiveBlock::kUnknownTime where it is older than the events
   uint32_t stack = 0;
   uint16_t device = 0;
+  uint64_t told_by_bytes = 0;  ///< as its SiteHistory's
 };
+
+/// The same of a SiteHistory and of its KeptBlocks.
+using SiteKey = std::tuple<uint16_t, uint32_t, uint64_t>;
+SiteKey site_key_of(const auto& of) { return {of.device, of.stack, of.told_by_bytes}; }
 
 struct ProcessHistory {
   uint32_t process = 0;            ///< index in Tables::processes
@@ -68,6 +75,8 @@ class LeakGatherer {
   static constexpr uint32_t kMostWindows = 512;
   /// So that a process with very many stacks has coarser windows instead of taking all memory.
   static constexpr size_t kMostCells = size_t{1} << 22;
+  /// Of a device; blocks of further sizes without a stack are one site.
+  static constexpr size_t kMostSizes = 1024;
 
   LeakGatherer();
   ~LeakGatherer();
@@ -92,7 +101,8 @@ class LeakGatherer {
   struct OnDevice;
 
   Running* running_of(uint16_t device);
-  Open& site_of(Running& process, uint16_t device, uint32_t stack);
+  Open& site_of(Running& process, uint16_t device, uint32_t stack, uint64_t size_bytes);
+  Open& new_site(Running& process, uint16_t device, uint32_t stack);
   void touch(Running& process, Open& site);
   void next_window(Running& process);
   void take_marks(size_t until_event);

@@ -143,6 +143,49 @@ TEST_F(LeakHistory, ALossOfFourBytesIsFoundOnTheStackThatMakesLargeBlocksThatGo)
   EXPECT_EQ(leaks[0].bytes_a_step, 4);
 }
 
+/// A training loop of JAX, on threads of its own: three workspaces that go, new weights that replace
+/// the old ones, and activations that a list keeps.
+TEST_F(LeakHistory, WhatJaxMakesWithoutStacksIsToldBySizeAndHasItsBytesARound) {
+  constexpr uint64_t kRounds = 30, kWorkspace = 74'176, kWeights = 1 << 20, kActivations = 2 << 20;
+  tables_.devices[0].type = kJaxCpu;
+  const auto alloc = [&](uint64_t address, uint64_t size_bytes) {
+    append(&events_, {.time_ns = ++time_, .address = address, .size_bytes = size_bytes});
+  };
+  const auto free = [&](uint64_t address) {
+    append(&events_, {.time_ns = ++time_, .action = Action::kFreeCompleted, .address = address});
+  };
+  for (uint64_t i = 0; i < kRounds; ++i) {
+    for (uint64_t address : {1, 2, 3}) alloc(address, kWorkspace);
+    for (uint64_t address : {1, 2, 3}) free(address);
+    alloc(100 + i % 2, kWeights);
+    alloc(1000 + i, kActivations);
+    free(101 - i % 2);
+  }
+  const std::vector<Leak> leaks = find_leaks(histories(), tables_);
+  ASSERT_EQ(leaks.size(), 1);
+  EXPECT_EQ(leaks[0].node, 0);
+  EXPECT_EQ(leaks[0].bytes_a_step, kActivations);
+  ASSERT_EQ(leaks[0].stacks.size(), 1);
+  EXPECT_EQ(leaks[0].stacks[0].told_by_bytes, kActivations);
+  EXPECT_EQ(leaks[0].stacks[0].survivor_bytes, kActivations * leaks[0].stacks[0].survivors);
+  EXPECT_EQ(leaks[0].live_bytes, kActivations * kRounds);
+}
+
+TEST_F(LeakHistory, SizesWithoutAStackBeyondTheMostAreOneSite) {
+  tables_.devices[0].type = kJaxCpu;
+  constexpr uint64_t kSizes = LeakGatherer::kMostSizes + 5;
+  for (uint64_t i = 1; i <= kSizes; ++i) {
+    append(&events_, {.time_ns = ++time_, .address = i, .size_bytes = i});
+  }
+  const std::vector<ProcessHistory> all = histories();
+  ASSERT_EQ(all[0].sites.size(), LeakGatherer::kMostSizes + 1);
+  EXPECT_EQ(all[0].sites.back().told_by_bytes, 0);
+  EXPECT_EQ(all[0].sites.back().live_count, 5);
+  uint64_t bytes = 0;
+  for (const SiteHistory& site : all[0].sites) bytes += site.live_bytes;
+  EXPECT_EQ(bytes, kSizes * (kSizes + 1) / 2);
+}
+
 TEST_F(LeakHistory, ABlockThatALargerOneReplacesHasNoOldSurvivor) {
   for (uint64_t i = 0; i < 80; ++i) {
     append(&events_, {.time_ns = ++time_, .address = 1, .size_bytes = 5000, .stack = churn_});

@@ -117,8 +117,16 @@ bool is_of_library(std::string_view file) {
   return !file.empty() && !is_user_file(file) && !is_native_source(file);
 }
 
-/// PyTorch's functions in Python around an operation: they have no loop.
+/// A framework's functions in Python around an operation: they have no loop.
 bool is_operation(std::string_view file) {
+  if (path_has(file, "/tensorflow/python/")) {
+    return path_has(file, "/python/util/") || path_has(file, "/python/framework/") ||
+           (path_has(file, "/python/ops/") &&
+            (file.ends_with("_ops.py") || file.ends_with("_overrides.py")));
+  }
+  if (path_has(file, "/jax/_src/")) {
+    return !path_has(file, "/control_flow/") && !path_ends_with(file, "/tree_util.py");
+  }
   return path_ends_with(file, "/torch/nn/functional.py") ||
          path_ends_with(file, "/torch/functional.py");
 }
@@ -251,6 +259,7 @@ bool keeps_time_better(const Beat& a, const Beat& b) {
 std::optional<Beat> beat_of_calls(const ProcessHistory& history, const Tables& tables,
                                   uint32_t from_window, const Beat& metronome) {
   const uint32_t line = call_line(tables, metronome.site->stack);
+  if (line == 0) return std::nullopt;  // without a stack nothing is known to be of one call
   std::map<uint64_t, std::vector<Beat>> by_count;
   size_t stacks = 0;
   for (const SiteHistory& site : history.sites) {

@@ -90,6 +90,25 @@ TEST_F(LeakRounds, ALoopOfALibraryIsOneCall) {
   EXPECT_TRUE(rounds({first, line(8)}));
 }
 
+TEST_F(LeakRounds, OperationsOfOneLineGoThroughTheFrameworksWrappersWhichAreNoLoop) {
+  const std::string packages = "/v/lib/python3.11/site-packages/";
+  const auto operations = [&](const std::string& wrapper, const std::string& file) {
+    const uint32_t call = tables_.stacks.push(line(7), frame(packages + wrapper, "wrapper", 142));
+    return std::vector<uint32_t>{
+        tables_.stacks.push(call, frame(packages + file, "mul", 6830)),
+        tables_.stacks.push(call, frame(packages + file, "add", 477))};
+  };
+  EXPECT_TRUE(rounds(operations("tensorflow/python/util/traceback_utils.py",
+                                "tensorflow/python/ops/gen_math_ops.py")))
+      << why_;
+  EXPECT_TRUE(rounds(operations("jax/_src/numpy/ufunc_api.py", "jax/_src/lax/lax.py"))) << why_;
+  for (const char* loop : {"tensorflow/python/ops/while_loop.py", "jax/_src/tree_util.py",
+                           "jax/_src/lax/control_flow/loops.py"}) {
+    EXPECT_FALSE(rounds(operations(loop, "numpy/made.py")));
+    EXPECT_EQ(why_, "the repetition is inside a library function");
+  }
+}
+
 TEST_F(LeakRounds, ALoopWithinACallOfAModuleIsOnePass) {
   const uint32_t call = tables_.stacks.push(
       line(7), frame("/site-packages/torch/nn/modules/module.py", "Module._call_impl", 1775));

@@ -17,14 +17,12 @@
 namespace gpumemprof {
 namespace {
 
-/// Of one process, by stack: the blocks that were made after the warm-up and are live; `old_count`
+/// Of one process, by site: the blocks that were made after the warm-up and are live; `old_count`
 /// of them before the last steps.
 struct Survivors {
   uint64_t count = 0, largest_bytes = 0, bytes = 0, old_count = 0;
 };
-using SurvivorsByStack = absl::flat_hash_map<uint64_t, Survivors>;
-
-uint64_t key_of(uint16_t device, uint32_t stack) { return uint64_t{device} << 32 | stack; }
+using SurvivorsBySite = absl::flat_hash_map<SiteKey, Survivors>;
 
 /// When the first `steps` steps had ended.
 uint64_t time_after(uint64_t steps, const ProcessHistory& history, const Period& period) {
@@ -37,20 +35,20 @@ uint64_t time_after(uint64_t steps, const ProcessHistory& history, const Period&
 /// What is as young as one step in so many is replaced in every step, not kept.
 constexpr uint64_t kLastSteps = 8;
 
-SurvivorsByStack survivors_since(uint64_t warm_up_steps, const ProcessHistory& history,
-                                 const Period& period) {
+SurvivorsBySite survivors_since(uint64_t warm_up_steps, const ProcessHistory& history,
+                                const Period& period) {
   const uint64_t time_ns = time_after(warm_up_steps, history, period);
   const uint64_t last_steps = std::max<uint64_t>(2, period.steps() / kLastSteps);
   const uint64_t last_ns =
       time_after(period.steps() - std::min(last_steps, period.steps()), history, period);
-  SurvivorsByStack out;
+  SurvivorsBySite out;
   for (const KeptBlock& block : history.kept) {
     if (block.time_ns == LiveBlock::kUnknownTime || block.time_ns < time_ns) continue;
-    Survivors& of_stack = out[key_of(block.device, block.stack)];
-    ++of_stack.count;
-    of_stack.bytes += block.size_bytes;
-    of_stack.old_count += block.time_ns < last_ns;
-    of_stack.largest_bytes = std::max(of_stack.largest_bytes, block.size_bytes);
+    Survivors& of_site = out[site_key_of(block)];
+    ++of_site.count;
+    of_site.bytes += block.size_bytes;
+    of_site.old_count += block.time_ns < last_ns;
+    of_site.largest_bytes = std::max(of_site.largest_bytes, block.size_bytes);
   }
   return out;
 }
@@ -64,13 +62,14 @@ double seconds_a_step(const ProcessHistory& history, const Period& period) {
              : static_cast<double>(last - first) * 1e-9 / static_cast<double>(steps);
 }
 
-void add(const SiteHistory& site, const LeakGrowth& growth, const SurvivorsByStack& survivors,
+void add(const SiteHistory& site, const LeakGrowth& growth, const SurvivorsBySite& survivors,
          Leak* leak) {
   LeakStack stack{.stack = site.stack,
+                  .told_by_bytes = site.told_by_bytes,
                   .growth = growth,
                   .live_bytes = site.live_bytes,
                   .alloc_count = site.alloc_count};
-  const auto known = survivors.find(key_of(site.device, site.stack));
+  const auto known = survivors.find(site_key_of(site));
   if (known != survivors.end()) {
     stack.survivors = known->second.count;
     stack.largest_bytes = known->second.largest_bytes;
@@ -243,7 +242,7 @@ class Search {
     return out;
   }
 
-  const SurvivorsByStack& survivors(uint64_t since_step) {
+  const SurvivorsBySite& survivors(uint64_t since_step) {
     const auto [known, is_new] = survivors_.try_emplace(since_step);
     if (is_new) known->second = survivors_since(since_step, history_, period_);
     return known->second;
@@ -253,7 +252,7 @@ class Search {
   const LateStacks& late_;
   const Period& period_;
   const Tables& tables_;
-  std::map<uint64_t, SurvivorsByStack> survivors_;  // by the step since which they were made
+  std::map<uint64_t, SurvivorsBySite> survivors_;  // by the step since which they were made
 };
 
 void tell_passes(const ProcessHistory& history, const Period& period, const Tables& tables,

@@ -15,6 +15,7 @@ namespace gpumemprof {
 /// One stack of such a line.
 struct LeakStack {
   uint32_t stack = 0;
+  uint64_t told_by_bytes = 0;  ///< as SiteHistory's
   LeakGrowth growth;
   uint64_t live_bytes = 0;
   uint64_t survivors = 0;      ///< blocks that were made after the warm-up and are still live
