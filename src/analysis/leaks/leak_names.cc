@@ -104,8 +104,8 @@ constexpr Rule kRules[] = {
       "if that is not intended, limit lengths and sizes", FindingKind::kSizesRise}},
     {[](const Evidence& e) { return e.in_tracing; },
      {"function_retraced", "TensorFlow traces a function again, and keeps the graph of each trace",
-      "pass tensors instead of Python numbers, and tensors of one shape, or set "
-      "reduce_retracing=True"}},
+      "make a model or a tf.function once, not in the loop; pass tensors instead of Python "
+      "numbers, and tensors of one shape, or set reduce_retracing=True"}},
     {[](const Evidence& e) { return is_owned_by(e, "exception"); },
      {"exception_traceback", "stored exceptions keep their frames and the frames' tensors",
       "keep the text: traceback.format_exc(); or call traceback.clear_frames() and drop "

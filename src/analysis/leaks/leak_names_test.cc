@@ -25,6 +25,9 @@ TEST(LeakNames, OwnersThatAreABugByThemselves) {
 
 TEST(LeakNames, GraphsThatTensorFlowTracesAnewAreTheCauseWhoeverHoldsThem) {
   EXPECT_EQ(name({.in_tracing = true}), "function_retraced");
+  EXPECT_STREQ(name_leak({.in_tracing = true}).fix,
+               "make a model or a tf.function once, not in the loop; pass tensors instead of Python "
+               "numbers, and tensors of one shape, or set reduce_retracing=True");
 }
 
 TEST(LeakNames, WhatIsKeptAfterTheLastStepMayBeAResultWhereItHasNoGraph) {
