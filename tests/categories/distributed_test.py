@@ -31,6 +31,11 @@ def processes(how, folder):
               if m.get("phase") == "end of backward" and m["kind"] == "phase_begin" and m["process"] == device["process"]]  # fmt: skip
         assert len(at) == 1, analysis["moments"]
         found.append((device, {kind: column[at[0]] for kind, column in device["categories_at_moments"].items()}))
+        if how == "ddp":  # the reducer's buckets, which it makes anew after the first step
+            ends = [i for i, m in enumerate(analysis["moments"])
+                    if m["kind"] == "step_end" and m["process"] == device["process"]]  # fmt: skip
+            buckets = device["categories_at_moments"]["framework other"]
+            assert [buckets[i] for i in ends] == [LOWER + UPPER] * 4
     assert len(found) == 2, json.dumps(analysis["source"])
     return found
 

@@ -22,7 +22,7 @@ enum class Caller : uint8_t { kNothing, kModule, kOptimizer, kData };
 struct Code {
   Caller caller = Caller::kNothing;
   bool is_checkpoint = false, is_setup = false, is_engine = false, is_weight_copy = false;
-  bool is_in_step = false, is_in_closure = false, is_compiled = false;
+  bool is_in_step = false, is_in_closure = false, is_compiled = false, is_reducer = false;
   bool has_gradients = true;
   std::vector<CodeFrame> frames;
 
@@ -46,6 +46,13 @@ struct Code {
       // Transformations of data may be modules; what they make is data all the same.
       if (caller != Caller::kOptimizer) caller = Caller::kData;
     }
+    // Its reducer is native: it makes the buckets when it is made, and anew after the first step.
+    is_reducer |= is_torch_file(file, "nn/parallel/distributed.py") &&
+                  (is_called(function, "DistributedDataParallel._ddp_init_helper") ||
+                   is_called(function, "DistributedDataParallel._pre_forward")) &&
+                  std::ranges::none_of(frames, [](const CodeFrame& inner) {
+                    return inner.file.ends_with(".py");
+                  });
     is_checkpoint |= is_torch_file(file, "utils/checkpoint.py");
     is_compiled |=
         path_has(file, "/torch/_functorch/") && is_called(function, "CompiledFunction.forward");
@@ -100,6 +107,7 @@ Attribution attribution_of(const Tables& tables, uint32_t stack) {
   }
   out.is_in_setup = code.is_setup;
   out.is_weight_copy = code.is_weight_copy;
+  out.is_reducer = code.is_reducer;
   out.is_in_step = code.is_in_step;
   out.is_workspace = is_library_workspace(tables, stack);
   if (!out.node.empty() || code.is_engine) {

@@ -31,6 +31,7 @@ struct Attribution {
   bool is_recomputed = false;  ///< a forward that checkpointing repeats within backward
   bool is_in_setup = false;    ///< PyTorch makes or moves what a module consists of
   bool is_weight_copy = false; ///< PyTorch copies a parameter, or a model to average it
+  bool is_reducer = false;     ///< DistributedDataParallel's buckets of gradients
   bool is_in_step = false;     ///< within an optimizer's step, perhaps in what its closure runs
   bool is_workspace = false;   ///< a library's own scratch memory (library_workspace.h)
 };

@@ -65,6 +65,19 @@ TEST(Attribution, OnWindowsTheSameFramesSayTheSame) {
   EXPECT_TRUE(of({mine, {torch + "nn\\modules\\module.py", "_apply"}}).is_in_setup);
 }
 
+TEST(Attribution, ReducersMakeTheirBucketsThemselves) {
+  const std::string file = kTorch + "nn/parallel/distributed.py";
+  const Names mine{"/me/a.py", "main"}, native{"reducer.cpp", "c10d::Reducer::initialize_buckets"},
+      inputs{kTorch + "distributed/utils.py", "_to_kwargs"};
+  for (const char* function : {"DistributedDataParallel._ddp_init_helper", "_pre_forward"}) {
+    EXPECT_TRUE(of({mine, {file, function}}).is_reducer) << function;
+    EXPECT_TRUE(of({mine, {file, function}, native}).is_reducer) << function;
+    EXPECT_FALSE(of({mine, {file, function}, inputs}).is_reducer) << function;
+  }
+  EXPECT_FALSE(of({mine, {file, "DistributedDataParallel.forward"}}).is_reducer);
+  EXPECT_FALSE(of({{"/me/distributed.py", "_pre_forward"}}).is_reducer);
+}
+
 TEST(Attribution, OfWhatAnOptimizersStepCallsTheInnermostCounts) {
   const Names wrapper{kTorch + "optim/optimizer.py",
                       "Optimizer.profile_hook_step.<locals>.wrapper"},

@@ -158,6 +158,7 @@ Verdict verdict_without_leaks(const Attribution& made_in, const BlockLife& life)
   if (const Category told = of_role(life.role); told != Category::kUnknown) return {told};
   if (made_in.is_workspace) return {Category::kWorkspace};
   if (is_weight_copy(made_in, life)) return {Category::kWeightCopy};
+  if (made_in.is_reducer && !is_freed_at_once(life)) return {Category::kFrameworkOther};
   if (made_in.is_recomputed) {
     const bool is_kept = life.is_saved || life.outlived_recomputation;
     return {is_kept ? Category::kActivation : Category::kTemporary};

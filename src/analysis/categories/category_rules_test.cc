@@ -122,6 +122,20 @@ TEST(CategoryRules, ACopyOfAWeightIsOneWhereTheProgramMadeItAndKeepsIt) {
       << "a call's own cast";
 }
 
+TEST(CategoryRules, BucketsOfGradientsAreTheFrameworksFromTheFirstStepOn) {
+  for (const WorkPhase phase : {WorkPhase::kNone, WorkPhase::kForward}) {
+    Attribution work = made_in(phase);
+    work.is_reducer = true;
+    EXPECT_EQ(category_of(work, {.steps = 1, .calls = 1, .is_freed = true}),
+              Category::kFrameworkOther);
+    EXPECT_EQ(category_of(work, {}), Category::kFrameworkOther);
+    EXPECT_EQ(category_of(work, {.is_freed = true}), Category::kTemporary);
+    EXPECT_EQ(category_of(work, {.role = static_cast<uint64_t>(StorageRole::kGradient)}),
+              Category::kGradient)
+        << "a view of the bucket";
+  }
+}
+
 TEST(CategoryRules, WhatALookFoundNoRoleForHasNone) {
   BlockLife life{.outlived_backward = true, .outlived_optimizer = true};
   EXPECT_EQ(category_of(made_in(WorkPhase::kBackward), life), Category::kGradient);
