@@ -51,6 +51,8 @@ class Categories {
   /// After the last batch, before finish(): whether what a call without gradients makes at this
   /// stack is a cache for the next ones.
   bool is_cache(uint32_t stack) const;
+  /// Whether autograd saved a block of the stack.
+  bool is_saved(uint32_t stack) const { return stack < is_saved_.size() && is_saved_[stack]; }
   /// Between the two: a leak's evidence says that what is kept of the stack is a cache.
   void tell_cache(uint32_t stack) { told_caches_.insert(stack); }
   /// Call once, after the last batch. False where nothing is known of the device.
@@ -215,6 +217,7 @@ class Categories {
   absl::flat_hash_map<uint32_t, Site> sites_;  // of evaluation, by stack
   absl::flat_hash_set<uint32_t> told_caches_;  // stacks
   std::vector<SiteSteps> site_steps_;          // by stack: in which it allocated
+  std::vector<bool> is_saved_;                 // by stack
   /// Of a workspace's size on a GPU: how many, by stack and size.
   absl::flat_hash_map<std::pair<uint32_t, uint64_t>, uint32_t> workspace_sites_;
   absl::flat_hash_map<uint16_t, const std::vector<RuledBlock>*> rules_;  // by device

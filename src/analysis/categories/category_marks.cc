@@ -101,6 +101,9 @@ void Categories::take_saved(const Mark& mark, uint32_t of) {
   CopyLinks::Block place;
   Block* block = block_at(mark.address, of, &place);
   if (block == nullptr) return;
+  if (block->stack >= is_saved_.size())
+    is_saved_.resize(std::max<size_t>(block->stack + 1, tables_.stacks.stack_count()));
+  is_saved_[block->stack] = true;
   const uint32_t pass = process(of).passes + 1;
   if (block->last_pass_saved != pass) ++block->passes_saved_in;
   block->last_pass_saved = pass;

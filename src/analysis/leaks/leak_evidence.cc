@@ -122,7 +122,7 @@ AllLeaks::AllLeaks(const std::vector<Leak>& leaks, const Tables& tables) : count
 }
 
 LeakEvidence evidence_of(const Leak& leak, const AllLeaks& all, const Tables& tables,
-                         const HolderStacks& holders, const IsCache& is_cache) {
+                         const HolderStacks& holders, const ToldOfStack& told_of) {
   LeakEvidence out;
   const ProcessHolders* told = holders.of_process(leak.process, tables);
   out.in_child = all.has_recorded_parent(leak.process) || (told && told->is_worker);
@@ -137,7 +137,8 @@ LeakEvidence evidence_of(const Leak& leak, const AllLeaks& all, const Tables& ta
   out.with_models = all.keeps_models(leak.process);
   out.without_graph = share(leak, tables, is_without_graph) > 1 - 1e-9;
   out.in_tracing = share(leak, tables, is_tracing) > kMost;
-  out.in_cache = is_cache && share_of_stacks(leak, is_cache) > kMost;
+  out.in_cache = told_of.is_cache && share_of_stacks(leak, told_of.is_cache) > kMost;
+  out.is_saved = told_of.is_saved && share_of_stacks(leak, told_of.is_saved) > kMost;
   out.grows_one_block = one_block(leak);
   out.module = module_of_most(leak, tables);
   out.is_training = leak.is_training, out.sizes_rise = leak.sizes_rise;

@@ -24,6 +24,7 @@ struct LeakEvidence {
   bool without_graph = false;  ///< all of it under no_grad or inference_mode (where it is told)
   bool in_tracing = false;     ///< most of it was made while TensorFlow traced a function
   bool in_cache = false;       ///< most of it is a KV cache by its category
+  bool is_saved = false;       ///< autograd saved most of it: a graph that is kept keeps it, too
   /// No more blocks survive than before: a larger one takes the place of the last.
   bool grows_one_block = false;
   std::string module;        ///< path of the module that makes most of it; empty: none is told
@@ -65,11 +66,14 @@ class AllLeaks {
   absl::flat_hash_set<uint32_t> keep_backward_, keep_models_, are_children_;  // processes
 };
 
-/// Whether what is kept of a stack is a KV cache by its category.
-using IsCache = std::function<bool(uint32_t stack)>;
+/// What the categories tell of a stack; each may be empty.
+struct ToldOfStack {
+  std::function<bool(uint32_t stack)> is_cache;  ///< what is kept of it is a KV cache
+  std::function<bool(uint32_t stack)> is_saved;  ///< autograd saved a block of it
+};
 
-/// `all`: this one among them. `is_cache` may be empty.
+/// `all`: this one among them.
 LeakEvidence evidence_of(const Leak& leak, const AllLeaks& all, const Tables& tables,
-                         const HolderStacks& holders, const IsCache& is_cache);
+                         const HolderStacks& holders, const ToldOfStack& told_of);
 
 }  // namespace gpumemprof

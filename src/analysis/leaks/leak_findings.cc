@@ -233,8 +233,10 @@ void add_leak_findings(const std::vector<ProcessHistory>& histories, const Table
   const HolderStacks& holders = context.holders;
   const std::vector<Leak> leaks = find_leaks(histories, tables);
   HeldBytes held = held_bytes(histories);
-  const IsCache is_cache = [&](uint32_t stack) { return context.categories.is_cache(stack); };
-  for (const LeakGroup& group : group_leaks(leaks, tables, holders, is_cache)) {
+  const ToldOfStack told_of{
+      .is_cache = [&](uint32_t stack) { return context.categories.is_cache(stack); },
+      .is_saved = [&](uint32_t stack) { return context.categories.is_saved(stack); }};
+  for (const LeakGroup& group : group_leaks(leaks, tables, holders, told_of)) {
     if (is_kv_cache(*group.name)) {
       for (const LeakStack& stack : group.whole.stacks) context.categories.tell_cache(stack.stack);
       for (const uint32_t stack : group.whole.others) context.categories.tell_cache(stack);

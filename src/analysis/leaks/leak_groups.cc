@@ -48,9 +48,18 @@ bool rise_together(const Leak& a, const Leak& b) {
   return kOf * common >= kLeast * std::max(a.rise_steps.size(), b.rise_steps.size());
 }
 
+/// In each round autograd saved it for what modules made then with a graph.
+bool is_saved_for(const LeakGroup& saved, const LeakGroup& made) {
+  const LeakEvidence& graph = made.evidence;
+  return saved.evidence.is_saved && !graph.without_graph && !graph.in_backward &&
+         !graph.in_cache && !graph.grows_one_block &&
+         saved.whole.is_after_steps == made.whole.is_after_steps &&
+         saved.whole.period_from == made.whole.period_from;
+}
+
 /// A graph keeps inputs and targets, too, which no module made: these lines have no name of their
-/// own, but rise in the same steps.
-void join_by_rises(std::vector<LeakGroup>* groups, uint64_t* steps) {
+/// own, but were saved for it or rise in the same steps.
+void join_what_graphs_keep(std::vector<LeakGroup>* groups, uint64_t* steps) {
   std::map<std::pair<uint32_t, uint16_t>, std::vector<size_t>> in_modules;  // by process, device
   for (size_t i = 0; i < groups->size(); ++i) {
     const LeakGroup& group = (*groups)[i];
@@ -66,7 +75,7 @@ void join_by_rises(std::vector<LeakGroup>* groups, uint64_t* steps) {
     for (const size_t at : near->second) {
       LeakGroup& known = (*groups)[at];
       ++*steps;
-      if (!rise_together(unknown.whole, known.whole)) continue;
+      if (!is_saved_for(unknown, known) && !rise_together(unknown.whole, known.whole)) continue;
       known.lines.push_back(unknown.lines.front());
       add(*unknown.lines.front(), &known.whole);
       has_joined[i] = true;
@@ -85,7 +94,7 @@ void join_by_rises(std::vector<LeakGroup>* groups, uint64_t* steps) {
 }  // namespace
 
 std::vector<LeakGroup> group_leaks(const std::vector<Leak>& leaks, const Tables& tables,
-                                   const HolderStacks& holders, const IsCache& is_cache,
+                                   const HolderStacks& holders, const ToldOfStack& told_of,
                                    uint64_t* steps) {
   uint64_t uncounted = 0;
   if (!steps) steps = &uncounted;
@@ -93,7 +102,7 @@ std::vector<LeakGroup> group_leaks(const std::vector<Leak>& leaks, const Tables&
   std::vector<LeakGroup> groups;
   std::map<Bug, size_t> group_of;
   for (const Leak& leak : leaks) {
-    LeakEvidence evidence = evidence_of(leak, all, tables, holders, is_cache);
+    LeakEvidence evidence = evidence_of(leak, all, tables, holders, told_of);
     const LeakName& name = name_leak(evidence);
     ++*steps;
     if (!is_unknown(evidence, name)) {
@@ -109,7 +118,7 @@ std::vector<LeakGroup> group_leaks(const std::vector<Leak>& leaks, const Tables&
     }
     groups.push_back({{&leak}, leak, std::move(evidence), &name});
   }
-  join_by_rises(&groups, steps);
+  join_what_graphs_keep(&groups, steps);
   for (LeakGroup& group : groups) {
     if (group.lines.size() > 1) group.evidence.module = module_of_most(group.whole, tables);
   }

@@ -77,6 +77,19 @@ TEST_F(LeakGroups, WhatAGraphKeepsOfInputsIsToldWithTheGraph) {
   EXPECT_EQ(all[0].whole.node, leaks_[0].node);
 }
 
+/// Each rises in every step, as any two may.
+TEST_F(LeakGroups, WhatAutogradSavedForAGraphThatIsKeptIsToldWithTheGraph) {
+  leaks_ = {leak(7, 400, "model.a"), leak(8, 300), leak(9, 200), leak(10, 100)};
+  const uint32_t saved[] = {leaks_[1].stacks[0].stack, leaks_[3].stacks[0].stack};
+  leaks_[3].is_after_steps = true;  // for another graph
+  const ToldOfStack told{
+      .is_saved = [&](uint32_t stack) { return stack == saved[0] || stack == saved[1]; }};
+  const auto all = group_leaks(leaks_, tables_, HolderStacks(nullptr), told);
+  EXPECT_EQ(line_counts(all), (std::vector<size_t>{2, 1, 1}));
+  EXPECT_EQ(all[0].whole.bytes_a_step, 700);
+  EXPECT_EQ(all[0].whole.node, leaks_[0].node);
+}
+
 TEST_F(LeakGroups, ProcessesAndDevicesStayApart) {
   leaks_ = {leak(7, 400, "model.a"), leak(8, 300, "model.a"), leak(9, 200, "model.a")};
   leaks_[1].device = 1, leaks_[2].process = 1;
