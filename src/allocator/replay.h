@@ -133,7 +133,7 @@ WhatIfResult what_if(const AllocatorTrace& trace, const AllocatorConfig& config,
 /// The same up to and with event `last`, all figures being those of that part. A request before it
 /// that the recording refused is no failure; where it fits here it is given back, as the program
 /// went on without it.
-WhatIfResult what_if_until(const AllocatorTrace& trace, const AllocatorConfig& config,
-                           const Release& release, uint64_t last);
+WhatIfResult what_if_until(const AllocatorTrace& trace, const TraceStart& start,
+                           const AllocatorConfig& config, const Release& release, uint64_t last);
 
 }  // namespace gpumemprof

@@ -167,13 +167,11 @@ WhatIfResult what_if(const AllocatorTrace& trace, const AllocatorConfig& config,
   return WhatIf(trace, trace_start(trace), config, release).run(&observer);
 }
 
-WhatIfResult what_if_until(const AllocatorTrace& trace, const AllocatorConfig& config,
-                           const Release& release, uint64_t last) {
-  const auto is_before = [last](uint64_t event, const Simulator&) {
+WhatIfResult what_if_until(const AllocatorTrace& trace, const TraceStart& start,
+                           const AllocatorConfig& config, const Release& release, uint64_t last) {
+  const ReplayObserver observer = [last](uint64_t event, const Simulator&) {
     return event == kBeforeFirstEvent || event < last;
   };
-  const ReplayObserver observer = is_before;
-  const TraceStart start = trace_start(trace);
   return WhatIf(trace, start, config, release, last).run(&observer);
 }
 

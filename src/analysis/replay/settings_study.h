@@ -39,16 +39,14 @@ struct StudyOptions {
   std::function<bool(size_t row, uint64_t event, const Simulator& simulator)> observer;
 };
 
-inline constexpr std::string_view kGarbageCollection = "garbage_collection_threshold";
-inline constexpr std::string_view kMemoryFraction = "per_process_memory_fraction";
-
 struct StudyRow {
   std::string settings;  ///< as given; empty: PyTorch's defaults
   Release release;
   std::optional<uint64_t> capacity_bytes;
   bool from_sweep = false;
   WhatIfResult result;
-  std::vector<std::string> keys_without_effect;  ///< these two: only without a limit
+  /// kGarbageCollection, kMemoryFraction: only without a limit.
+  std::vector<std::string> keys_without_effect;
   /// On a device that never runs out, of the recorded settings and of best_row(): the least memory
   /// with which no request is refused, at most kLeastMemoryError too high. The allocator then gives
   /// its cache back `retries_there` times.

@@ -54,7 +54,7 @@ std::vector<std::string> without_one(std::string_view text,
   std::vector<std::string> out;
   for (size_t i = 0; i < settings.size(); ++i) {
     const std::string& name = settings[i].first;
-    if (name == "per_process_memory_fraction" ||
+    if (name == kMemoryFraction ||
         std::ranges::find(without_effect, name) != without_effect.end())
       continue;
     std::vector<Setting> rest = settings;

@@ -11,6 +11,10 @@
 
 namespace gpumemprof {
 
+/// Keys that act only below a limit of the process.
+inline constexpr std::string_view kGarbageCollection = "garbage_collection_threshold";
+inline constexpr std::string_view kMemoryFraction = "per_process_memory_fraction";
+
 /// `recorded` with the settings of `change` in the place of those of the same name, the rest behind
 /// it: what to put into the environment for one change. Both are taken apart at commas outside of
 /// brackets; nothing is checked.

@@ -374,7 +374,7 @@ SnapshotDevice replay_device(const AllocatorSnapshot& snapshot, size_t index,
       oom.not_reproduced = "the trace contradicts itself";
       continue;
     }
-    try_settings(trace, snapshot.settings, device.replay.release, options.threads, &oom);
+    try_settings(trace, start, snapshot.settings, device.replay.release, options.threads, &oom);
   }
   return device;
 }

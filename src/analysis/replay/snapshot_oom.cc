@@ -43,13 +43,14 @@ bool fits(const WhatIfResult& result) {
   return !result.oom_before_first_event && !result.first_oom_event_index && !result.gave_up_at;
 }
 
-std::optional<OomTrial> try_one(const AllocatorTrace& trace, const std::string& settings,
-                                const Release& release, const OomExplanation& oom) {
+std::optional<OomTrial> try_one(const AllocatorTrace& trace, const TraceStart& start,
+                                const std::string& settings, const Release& release,
+                                const OomExplanation& oom) {
   OomTrial trial{.settings = settings};
   Result<AllocatorConfig> config = parse_settings(settings, release);
   if (!config) return std::nullopt;  // candidates are parsed before they are offered
   take_room(oom.room, trace.device_bytes, &*config);
-  const WhatIfResult result = what_if_until(trace, *config, release, oom.event);
+  const WhatIfResult result = what_if_until(trace, start, *config, release, oom.event);
   if (result.gave_up_at) return std::nullopt;
   trial.fits = fits(result);
   trial.fails_at_event = result.first_oom_event_index;
@@ -58,7 +59,7 @@ std::optional<OomTrial> try_one(const AllocatorTrace& trace, const std::string& 
 }
 
 /// The least multiple of the driver's unit, beyond the room, with which nothing fails.
-std::optional<uint64_t> find_more_bytes(const AllocatorTrace& trace,
+std::optional<uint64_t> find_more_bytes(const AllocatorTrace& trace, const TraceStart& start,
                                         const AllocatorConfig& recorded, const Release& release,
                                         const OomExplanation& oom) {
   bool gave_up = false;
@@ -66,7 +67,7 @@ std::optional<uint64_t> find_more_bytes(const AllocatorTrace& trace,
     AllocatorConfig config = recorded;
     take_room(oom.room, trace.device_bytes, &config);
     *config.capacity_bytes += units * kDriverUnitBytes;
-    const WhatIfResult result = what_if_until(trace, config, release, oom.event);
+    const WhatIfResult result = what_if_until(trace, start, config, release, oom.event);
     gave_up |= result.gave_up_at.has_value();
     return fits(result);
   };
@@ -177,11 +178,12 @@ OomExplanation explain_oom(const AllocatorTrace& trace, uint64_t index,
   return oom;
 }
 
-void try_settings(const AllocatorTrace& trace, const RecordedSettings& settings,
-                  const Release& release, unsigned threads, OomExplanation* oom) {
+void try_settings(const AllocatorTrace& trace, const TraceStart& start,
+                  const RecordedSettings& settings, const Release& release,
+                  unsigned threads, OomExplanation* oom) {
   AllocatorConfig recorded = recorded_config(settings, release);
   take_room(oom->room, trace.device_bytes, &recorded);
-  const WhatIfResult again = what_if_until(trace, recorded, release, oom->event);
+  const WhatIfResult again = what_if_until(trace, start, recorded, release, oom->event);
   oom->is_reproduced = again.first_oom_event_index == oom->event;
   if (again.gave_up_at) {
     oom->not_reproduced = "the simulation takes too many steps";
@@ -203,9 +205,9 @@ void try_settings(const AllocatorTrace& trace, const RecordedSettings& settings,
   parallel_for(candidates.size() + 1, threads, [&](size_t i) {
     if (i == 0) {
       if (oom->room.basis == RoomBasis::kRefusals) return;  // more than what is not known
-      oom->more_bytes_needed = find_more_bytes(trace, recorded, release, *oom);
+      oom->more_bytes_needed = find_more_bytes(trace, start, recorded, release, *oom);
     } else {
-      trials[i - 1] = try_one(trace, candidates[i - 1], release, *oom);
+      trials[i - 1] = try_one(trace, start, candidates[i - 1], release, *oom);
     }
   });
   for (std::optional<OomTrial>& trial : trials) {

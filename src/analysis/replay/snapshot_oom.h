@@ -94,8 +94,9 @@ OomExplanation explain_oom(const AllocatorTrace& trace, uint64_t event, const Si
 
 /// Simulates the trace up to the event under the settings of a sweep with the same room, with up to
 /// `threads` threads: about twenty to forty runs over the events.
-void try_settings(const AllocatorTrace& trace, const RecordedSettings& settings,
-                  const Release& release, unsigned threads, OomExplanation* oom);
+void try_settings(const AllocatorTrace& trace, const TraceStart& start,
+                  const RecordedSettings& settings, const Release& release,
+                  unsigned threads, OomExplanation* oom);
 
 /// The trial to recommend: the first that fits in the order of trials. Null where none does.
 const OomTrial* best_trial(const OomExplanation& oom);
