@@ -16,6 +16,8 @@ const char* severity_name(Severity severity);  ///< "info", "warning", "critical
 
 /// What `steps_from` of a leak's facts is, where its rounds come after the last step.
 inline constexpr const char* kRoundsAfterSteps = "rounds of a line after the last step";
+/// The name of segments that are freed and allocated over and over.
+inline constexpr const char* kSegmentChurn = "segment_churn";
 
 /// One of several lines that a finding is about.
 struct FindingLine {

@@ -8,7 +8,6 @@
 
 #include "analysis/advice/tensorflow_advice.h"
 #include "analysis/leaks/leaks.h"
-#include "analysis/replay/segment_churn.h"
 #include "base/size.h"
 #include "trace/holder_lines.h"
 

@@ -10,8 +10,6 @@
 
 namespace gpumemprof {
 
-inline constexpr const char* kSegmentChurn = "segment_churn";
-
 /// "cache_slack" by the name kSegmentChurn: where three times the reserved peak or more was freed
 /// in segments, 32 MiB at least. Says whether stacks have empty_cache() freeing half of them or
 /// more. Asks for a consistent replay.
