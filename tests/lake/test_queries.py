@@ -187,6 +187,11 @@ def test_a_terminal_gets_a_prompt(lake):
     (["LAKE", ""], "no query was given"),
     (["LAKE", "SELEC 1"], 'Parser Error: syntax error at or near "SELEC"'),
     (["LAKE", "SELECT * FROM blocks"], "Table with name blocks does not exist"),
+    (["LAKE", "SELECT * FROM grew('nope', 'nope')"], "no run is named nope (SELECT run FROM runs lists them)"),
+    (["LAKE", f"SELECT COUNT(*) FROM grew('{SNAPSHOT.name}', 'nope')"], "no run is named nope (SELECT run FROM runs lists them)"),
+    (["LAKE", "SELECT * FROM live_at('nope', 0, 1)"], "no run is named nope (SELECT run FROM runs lists them)"),
+    (["LAKE", f"SELECT COUNT(*) FROM live_at('{SNAPSHOT.name}', 9999, 1)"], f"{SNAPSHOT.name} has no memory 9999 "),
+    (["LAKE", f"SELECT * FROM event_at('{SNAPSHOT.name}', 9999, 1)"], f"{SNAPSHOT.name} has no memory 9999 "),
 ])
 def test_a_wrong_question_gets_one_line(lake, argv, message):
     done = lakes.run(["sql", *[lake if word == "LAKE" else word for word in argv]])

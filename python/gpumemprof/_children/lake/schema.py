@@ -57,7 +57,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
         ("intervals", NUMBER, "rows in `intervals`"),
         ("before_bytes", NUMBER, "live before the first event"),
         ("peak_bytes", NUMBER, "the most that was live, as in `analyze`"),
-        ("peak_event", NUMBER, "first event after which the peak was live; NULL: the peak was before the first remaining event"),
+        ("peak_event", NUMBER, "first event after which the peak was live, counted from 1; NULL: the peak was before the first remaining event"),
         ("peak_time_ns", NUMBER, "its time"),
         ("peak_reserved_bytes", NUMBER, "the most that the allocator held of the device"),
         ("end_bytes", NUMBER, "live after the last event"),

@@ -18,6 +18,15 @@ if TYPE_CHECKING:
 
 _FILE = re.compile(r"(?P<table>[a-z]+)(?:\.\d{1,9})?\.parquet")
 
+# A wrong name would get the answer of a run that holds nothing. Without a sound table of ranks, memories are not known.
+_CHECKS = (
+    """CREATE MACRO is_run(name) AS CASE WHEN EXISTS (SELECT 1 FROM runs WHERE run = name) THEN true
+        ELSE error('no run is named ' || name || ' (SELECT run FROM runs lists them)') END""",
+    """CREATE MACRO is_memory(name, number) AS CASE WHEN EXISTS (SELECT 1 FROM ranks WHERE run = name AND memory = number)
+        OR NOT EXISTS (SELECT 1 FROM ranks WHERE run = name) THEN true
+        ELSE error(name || ' has no memory ' || number || ' (SELECT memory, device FROM peaks lists them)') END""",
+)
+
 
 class _Part(NamedTuple):
     """One file: `link` is ours, without characters that DuckDB takes for a pattern."""
@@ -66,9 +75,15 @@ class Opened:
                     parts.append(f"SELECT {quoted(run)} AS run, {names} FROM read_parquet([{paths}], union_by_name = true)")
             text = " UNION ALL ".join(parts) or parquet.no_rows(table)
             rows(self.connection, f"CREATE VIEW {table} AS {text}")
+        for macro in _CHECKS:
+            rows(self.connection, macro)
         for query in queries():
             text = query.with_names()
             if query.parameters:
+                checks = [f"(SELECT is_run({name}))" for name in query.parameters if name.endswith("_run")]
+                if "in_memory" in query.parameters:
+                    checks.append("(SELECT is_memory(in_run, in_memory))")
+                text = f"SELECT * FROM ({text}) WHERE {' AND '.join(checks)}" if checks else text
                 rows(self.connection, f"CREATE MACRO {query.name}({', '.join(query.parameters)}) AS TABLE {text}")
             else:
                 rows(self.connection, f"CREATE VIEW {query.name} AS {text}")
