@@ -227,6 +227,40 @@ def test_blocks_of_two_tasks_count_their_own(tmp_path):
     assert seen == {"own": [2 * MIB, 20 * MIB]}
 
 
+def test_what_others_do_while_a_coroutine_waits_is_said(tmp_path):
+    seen = run(
+        """
+        import asyncio
+        profiler = GPUMemoryProfiler()
+        keep = []
+        @gpumemprof.profile_function(profiler=profiler)
+        async def idle():
+            await asyncio.sleep(0.1)
+        async def block():
+            with profiler.profile_context("block"):
+                await asyncio.sleep(0.1)
+        async def alone():
+            with profiler.profile_context("alone"):
+                keep.append(tensor(MIB))
+        async def other():
+            await asyncio.sleep(0.02)
+            keep.append(tensor(8 * MIB))
+        async def main(*work):
+            await asyncio.gather(*(one() for one in work))
+        asyncio.run(main(idle, block, other))
+        asyncio.run(main(alone))
+        show(**{r.function_name: [r.memory_allocated, r.own_allocated_bytes, r.memory_diff(), r.basis_reason.split("; ")[2:]]
+                for r in profiler.results})
+        """,
+        tmp_path,
+    )
+    assert seen == {
+        "idle": [0, 0, 8 * MIB, ["after and the peak include what others allocated or freed while it was suspended"]],
+        "block": [8 * MIB, 0, 8 * MIB, ["in a coroutine: all figures include what other tasks did while it waited", "own_* does not"]],
+        "alone": [MIB, MIB, MIB, []],
+    }  # fmt: skip
+
+
 def test_an_asynchronous_generator_is_measured_while_it_runs(tmp_path):
     seen = run(
         """

@@ -7,6 +7,9 @@ from typing import Any, NamedTuple, Protocol
 
 from .devices import Device
 
+OTHERS_WHILE_SUSPENDED = "; after and the peak include what others allocated or freed while it was suspended"
+OTHERS_WHILE_AWAITING = "; in a coroutine: all figures include what other tasks did while it waited"
+
 # What an ended span is kept as: (allocated, freed, peak bytes, …) and then whatever its source needs to work out
 # Figures. Nothing in it but numbers, strings and such tuples: Python's garbage collector lets go of these, so that
 # ten thousand results that are kept cost the program nothing at its collections.
@@ -93,13 +96,14 @@ class SegmentedSpan:
     may be made in one segment and freed in another.
     """
 
-    __slots__ = ("_source", "_own_scope", "_segment", "_total")
+    __slots__ = ("_source", "_own_scope", "_segment", "_total", "_has_others")
 
     def __init__(self, source: Source) -> None:
         self._source = source
         self._own_scope = source.own_begin()
         self._segment: Span | None = None
         self._total: Figures | None = None
+        self._has_others = False
 
     def resume(self) -> None:
         self._source.own_switch(self._own_scope, True)
@@ -111,7 +115,11 @@ class SegmentedSpan:
         raw, self._segment = self._segment.end(), None
         self._source.own_switch(self._own_scope, False)
         figures = self._source.figures(raw)
-        self._total = figures if self._total is None else _joined(self._total, figures)
+        if self._total is None:
+            self._total = figures
+        else:
+            self._has_others |= figures.before.allocated_bytes != self._total.after.allocated_bytes
+            self._total = _joined(self._total, figures)
 
     def end(self) -> Raw:
         if self._total is None:  # it never ran
@@ -120,7 +128,8 @@ class SegmentedSpan:
         f = self._total
         assert f is not None
         own = self._source.own_end(self._own_scope)
-        flat = (tuple(f.before), tuple(f.after), f.peak_is_exact, f.basis_reason, f.created, f.deleted)
+        reason = f.basis_reason + (OTHERS_WHILE_SUSPENDED if self._has_others else "")
+        flat = (tuple(f.before), tuple(f.after), f.peak_is_exact, reason, f.created, f.deleted)
         return f.allocated_bytes, f.freed_bytes, f.peak_bytes, "segments", *flat, None if own is None else tuple(own)
 
 

@@ -39,7 +39,7 @@ def user_stack(frame: FrameType | None = None) -> str:
 class Measurement:
     """Begun when made, over at `end`. What can wait until somebody looks, waits."""
 
-    __slots__ = ("name", "source", "span", "options", "time_s", "rss", "duration_ns", "stack")
+    __slots__ = ("name", "source", "span", "options", "time_s", "rss", "duration_ns", "stack", "in_context")
 
     span: Any
 
@@ -47,6 +47,7 @@ class Measurement:
         self.name = name
         self.source = source
         self.options = options
+        self.in_context = in_context
         self.stack = user_stack() if options.stacks else None
         self.time_s = time()
         now = perf_counter_ns()
@@ -61,7 +62,7 @@ class Measurement:
         return (
             raw, self.name, self.duration_ns + now, self.time_s, None, self.rss,
             rss_bytes(now) if self.options.cpu else 0, None if error is None else type(error).__name__, self.stack,
-            self.options.counts,
+            self.options.counts, self.in_context,
         )  # fmt: skip
 
 
@@ -93,5 +94,5 @@ class SegmentedMeasurement(Measurement):
         end_rss = rss_bytes(perf_counter_ns()) if self.options.cpu else 0
         return (
             raw, self.name, self.duration_ns, self.time_s, time(), self.rss, end_rss,
-            None if error is None else type(error).__name__, self.stack, self.options.counts,
+            None if error is None else type(error).__name__, self.stack, self.options.counts, False,
         )  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any
 
 from .._core.printed import format_size, table
 from .._counting.devices import Device
-from .._counting.spans import Raw, Reading, Source, figures_of
+from .._counting.spans import OTHERS_WHILE_AWAITING, Raw, Reading, Source, figures_of
 
 
 @dataclass
@@ -77,8 +77,9 @@ class ProfileResult:
     `memory_allocated`, `memory_freed`, `tensors_created` and `tensors_deleted` are sums over the call on its device, by
     all threads, because autograd uses its own. A count that `basis` cannot provide is None. `memory_peak` is the
     device's highest during the call; `peak_is_exact` says whether that is the peak or a lower bound, and `basis_reason`
-    why. `own_*` is what the call's own thread and context allocated, None without exact counting. `execution_time` of a
-    generator or coroutine counts only while it runs. `error` names the exception that ended it.
+    why. `own_*` is what the call's own thread and context allocated, None without exact counting. `execution_time` and
+    sums of a generator or coroutine count only while it runs; a `with` block in a coroutine also has what other tasks
+    do while it waits, and `basis_reason` says so. `error` names the exception that ended it.
     """
 
     function_name: str
@@ -167,9 +168,12 @@ class ProfileResult:
 
 def _fields_of(ended: Raw, source: Source) -> dict[str, Any]:
     """The fields of the ProfileResult of a measurement that ended."""
-    raw, name, duration_ns, time_s, end_time_s, rss, end_rss, error, stack, counts = ended
+    raw, name, duration_ns, time_s, end_time_s, rss, end_rss, error, stack, counts, in_context = ended
     figures = figures_of(source, raw)
     device, basis, own = source.device, source.basis, figures.own
+    reason = figures.basis_reason
+    if in_context and (own is None or own.alloc_bytes != figures.allocated_bytes):
+        reason += OTHERS_WHILE_AWAITING + ("" if own is None else "; own_* does not")
     if end_time_s is None:
         end_time_s = time_s + duration_ns / 1e9
     before = snapshot_of(figures.before, time_s, device, basis, rss, name, stack)
@@ -195,7 +199,7 @@ def _fields_of(ended: Raw, source: Source) -> dict[str, Any]:
         "tensors_deleted": figures.deleted if counts else None,
         "call_count": 1,
         "basis": basis,
-        "basis_reason": figures.basis_reason,
+        "basis_reason": reason,
         "peak_is_exact": figures.peak_is_exact,
         "own_peak_bytes": own and own.peak_bytes,
         "own_allocated_bytes": own and own.alloc_bytes,
