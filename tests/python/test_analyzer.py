@@ -220,6 +220,17 @@ def test_nine_calls_are_too_few_to_correlate(analyzer):
     assert "10 calls" in analyzer.generate_optimization_report(results)["unknown"]["memory_time_correlation"]
 
 
+def test_a_peak_within_calls_is_the_peak_that_insights_name(analyzer):
+    results = [result("f", i, 0.5, 10 * MIB, 110 * MIB, 10 * MIB) for i in range(12)]
+    (insight,) = [i for i in analyzer.generate_performance_insights(results) if i.title == "Time near the peak"]
+    assert insight.description == (
+        "The peak of 110 MiB was between samples, which saw at most 10.0 MiB: how long memory was near it is unknown")
+    assert insight.data == {"share_of_time": None, "peak_bytes": 110 * MIB, "sampled_peak_bytes": 10 * MIB}
+    level = [result("f", i, 0.5, 10 * MIB, 10 * MIB, 10 * MIB) for i in range(12)]
+    (insight,) = [i for i in analyzer.generate_performance_insights(level) if i.title == "Time near the peak"]
+    assert insight.description == "Memory was within 10 % of its peak of 10.0 MiB for 100.0 % of the time"
+
+
 def test_calls_of_no_duration_are_no_error(analyzer):
     assert analyzer.generate_performance_insights([result("f", 0, 0.0, 0, MIB, 0)] * 12)
 

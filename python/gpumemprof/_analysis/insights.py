@@ -9,7 +9,7 @@ from typing import Any
 from .._core.printed import format_size
 from .correlation import LEAST_PAIRS, spearman
 from .measured import Call, Measured
-from .score import kept_by_calls
+from .score import highest_allocated_bytes, kept_by_calls
 
 MOST_P = 0.05
 LEAST_RHO = 0.5
@@ -34,7 +34,8 @@ class PerformanceInsight:
 
 def insights_of(measured: Measured, series_report: dict[str, Any]) -> list[PerformanceInsight]:
     """Those of the calls and of the series, the ones with the highest impact first."""
-    found = _correlations(measured.calls) + _facts(measured) + [_of_series(one) for one in series_report["insights"]]
+    found = _correlations(measured.calls) + _facts(measured)
+    found += [_of_series(_with_peak(one, measured)) for one in series_report["insights"]]
     order = ("high", "medium", "low")
     return sorted(found, key=lambda insight: order.index(insight.impact))
 
@@ -96,6 +97,20 @@ def _facts(measured: Measured) -> list[PerformanceInsight]:
         found.append(PerformanceInsight("time", "Most time", text, "low", 1.0,
                                         {"function": slowest.name, "total_time_s": slowest.total_time_s}))  # fmt: skip
     return found
+
+
+def _with_peak(insight: dict[str, Any], measured: Measured) -> dict[str, Any]:
+    """An insight of samples, in the light of a higher peak between them: how long memory was near it they cannot tell."""
+    peak = highest_allocated_bytes(measured)
+    sampled = insight["evidence"].get("peak_bytes")
+    if insight["category"] != "peak" or peak is None or peak <= sampled or not measured.series.known("allocated")[1]:
+        return insight
+    text = (
+        f"The peak of {format_size(peak)} was between samples, which saw at most {format_size(sampled)}: "
+        "how long memory was near it is unknown"
+    )
+    evidence = {"share_of_time": None, "peak_bytes": peak, "sampled_peak_bytes": sampled}
+    return {**insight, "description": text, "evidence": evidence}
 
 
 def _of_series(insight: dict[str, Any]) -> PerformanceInsight:

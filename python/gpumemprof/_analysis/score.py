@@ -65,13 +65,16 @@ def _share_grown(finding: dict[str, Any]) -> float:
 
 def highest_bytes(measured: Measured) -> float | None:
     """The highest that any call, function or sample saw."""
-    _, values = measured.series.known("allocated")
-    _, reserved = measured.series.known("reserved")
-    peaks = [float(call.peak_bytes) for call in measured.calls if call.peak_bytes is not None]
-    peaks += [
-        float(function.peak_bytes) for function in measured.functions.values() if function.peak_bytes is not None
-    ]
-    return max([*values, *reserved, *peaks], default=None)
+    known = [highest_allocated_bytes(measured), *measured.series.known("reserved")[1]]
+    return max((value for value in known if value is not None), default=None)
+
+
+def highest_allocated_bytes(measured: Measured) -> float | None:
+    """The same of allocated bytes, between samples too where that is known."""
+    values = [value for column in ("allocated", "interval_peak") for value in measured.series.known(column)[1]]
+    values += [float(call.peak_bytes) for call in measured.calls if call.peak_bytes is not None]
+    values += [float(one.peak_bytes) for one in measured.functions.values() if one.peak_bytes is not None]
+    return max(values, default=None)
 
 
 def peak_part(measured: Measured) -> Part:
