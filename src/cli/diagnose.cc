@@ -16,6 +16,7 @@
 #include "cli/commands.h"
 #include "cli/tensorflow.h"
 #include "cli/watch.h"
+#include "cli/watch_arguments.h"
 #include "devices/accelerator_json.h"
 #include "devices/accelerators.h"
 #include "devices/host_memory.h"
@@ -226,10 +227,12 @@ int diagnose(DiagnoseArguments& arguments) {
     return report_error("", {ErrorCode::kUsage, wrong});
   if (auto known = arguments.device.resolve(); !known) return report_error("", known.error());
   if (arguments.device.number >= 0) arguments.sampler.device = arguments.device.number;
+  auto sampler = open_sampler(arguments.sampler);
+  if (!sampler && sampler.error().code == ErrorCode::kUsage)
+    return report_error("", sampler.error());
+  if (!sampler) return failed(sampler.error());
   auto folder = make_folder(arguments.output);
   if (!folder) return failed(folder.error());
-  auto sampler = Sampler::open(arguments.sampler);
-  if (!sampler) return failed(sampler.error());
   Diagnosis diagnosis;
   diagnosis.subject = sampler->subject();
   OomKills kills;

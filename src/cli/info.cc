@@ -184,11 +184,8 @@ int info(InfoArguments& arguments) {
   if (auto known = arguments.device.resolve(); !known) return report_error("", known.error());
   if (!arguments.device.notes.empty()) std::fprintf(stderr, "%s\n", arguments.device.notes.c_str());
   const Accelerators all = AcceleratorReader().read(Depth::kEverything);
-  if (const int wanted = arguments.device.number;
-      !all.devices.empty() && wanted >= static_cast<int>(all.devices.size()))
-    return report_error("", {ErrorCode::kUsage,
-                             "--device " + std::to_string(wanted) + ": there are " +
-                                 std::to_string(all.devices.size()) + " accelerators here"});
+  if (auto why = why_not_listed(all, arguments.device.number); !why.empty())
+    return report_error("", {ErrorCode::kUsage, why});
   const Json out = info_json(arguments, all);
   if (arguments.format == "json") {
     std::printf("%s\n", out.dump(1, ' ', false, Json::error_handler_t::replace).c_str());

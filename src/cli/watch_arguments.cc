@@ -24,13 +24,20 @@ void add_watch_options(CLI::App* command, const CommandContext& context, WatchAr
       ->check(CLI::PositiveNumber);
 }
 
+Result<Sampler> open_sampler(const SamplerOptions& options) {
+  auto sampler = Sampler::open(options);
+  if (!sampler || is_tfmemprof()) return sampler;
+  if (auto why = sampler->why_no_device(); !why.empty()) return fail(ErrorCode::kUsage, why);
+  return sampler;
+}
+
 Result<Watched> open_watched(WatchArguments* arguments) {
   if (arguments->output.empty() && !arguments->format.empty()) arguments->output = "-";
   if (auto known = arguments->device.resolve(); !known) return std::unexpected(known.error());
   if (arguments->device.number >= 0) arguments->sampler.device = arguments->device.number;
   arguments->sampler.identity.sampling_interval_ms =
       static_cast<int64_t>(arguments->pace.interval_s * 1000);
-  auto sampler = Sampler::open(arguments->sampler);
+  auto sampler = open_sampler(arguments->sampler);
   if (!sampler) return std::unexpected(sampler.error());
   Watched watched{std::move(*sampler), std::nullopt};
   if (arguments->output.empty()) return watched;

@@ -36,8 +36,12 @@ struct Watched {
   std::optional<TelemetryWriter> writer;  ///< empty where nothing is written
 };
 
+/// Errors: those of Sampler::open(); kUsage for an accelerator that is not there, for which
+/// tfmemprof measures the CPU, as its documents say.
+Result<Sampler> open_sampler(const SamplerOptions& options);
+
 /// Opens what is sampled and what is written to; --format alone means standard output.
-/// Errors: those of DeviceOption::resolve(), Sampler::open() and TelemetryWriter::create(); nothing
+/// Errors: those of DeviceOption::resolve(), open_sampler() and TelemetryWriter::create(); nothing
 /// was written then.
 Result<Watched> open_watched(WatchArguments* arguments);
 

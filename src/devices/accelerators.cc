@@ -29,6 +29,14 @@ Accelerators AcceleratorReader::read(Depth depth) {
   return out;
 }
 
+std::string why_not_listed(const Accelerators& all, int number) {
+  const size_t count = all.devices.size();
+  if (count == 0 || number < static_cast<int>(count)) return "";
+  return "--device " + std::to_string(number) + ": there " +
+         (count == 1 ? "is 1 accelerator" : "are " + std::to_string(count) + " accelerators") +
+         " here";
+}
+
 bool uses(const Accelerator& device, int pid) {
   if (!device.processes) return false;
   for (const AcceleratorProcess& process : *device.processes.value)

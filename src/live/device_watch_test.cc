@@ -104,7 +104,23 @@ TEST_F(Watched, AMachineIsItsMemoryAndItsAccelerators) {
   ASSERT_TRUE(one);
   EXPECT_TRUE(one->subject().starts_with("accelerator 0 (")) << one->subject();
   EXPECT_TRUE(one->notes().empty());
+  EXPECT_EQ(one->why_no_device(), "");
   ASSERT_EQ(one->sample().size(), 1u);
+}
+
+TEST_F(Watched, AnAcceleratorThatIsNotThereIsNotMeasuredAsTheHost) {
+  auto sixth = Sampler::open({.device = 5, .root = root_, .devices = machine("h200")});
+  ASSERT_TRUE(sixth);
+  EXPECT_EQ(sixth->why_no_device(), "--device 5: there is 1 accelerator here");
+  auto none = Sampler::open({.device = 5, .root = root_});
+  ASSERT_TRUE(none);
+  EXPECT_EQ(none->why_no_device(),
+            "--device 5: no NVIDIA driver (libnvidia-ml.so.1), and no amdgpu, i915 or xe under "
+            "/sys/class/drm");
+  put_process(12, "Name:\tpython\nVmSize:\t 90 kB\n", 10);
+  auto process = Sampler::open({.pid = 12, .device = 5, .root = root_});
+  ASSERT_TRUE(process);
+  EXPECT_EQ(process->why_no_device(), "") << "a recording may have it";
 }
 
 TEST_F(Watched, AProcessThatIsNotRecordedHasWhatTheDriverSaysOfIt) {

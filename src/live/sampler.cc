@@ -309,6 +309,14 @@ std::string Sampler::subject() const {
   return text;
 }
 
+std::string Sampler::why_no_device() const {
+  if (!options_.device) return "";
+  const Accelerators& all = devices_.now();
+  if (all.devices.empty() && whole_machine_)
+    return "--device " + std::to_string(*options_.device) + ": " + all.notes.at(0);
+  return why_not_listed(all, *options_.device);
+}
+
 std::vector<std::string> Sampler::notes() const {
   if (!options_.device) return {};
   const std::string option = "--device " + std::to_string(*options_.device);
@@ -316,10 +324,8 @@ std::vector<std::string> Sampler::notes() const {
   if (all.devices.empty())
     return {option +
             ": the device's total, use and other processes are missing: " + all.notes.at(0)};
-  if (*options_.device >= static_cast<int>(all.devices.size()))
-    return {option + ": this machine shows " + std::to_string(all.devices.size()) +
-            " accelerators, numbered from 0"};
-  return {};
+  const std::string why = why_not_listed(all, *options_.device);
+  return why.empty() ? std::vector<std::string>() : std::vector{why};
 }
 
 }  // namespace gpumemprof

@@ -56,7 +56,7 @@ def test_the_share_of_the_machine_is_told_as_that_of_all_processes(tmp_path):
 
 
 def test_a_device_that_nobody_can_be_asked_about_is_said_to_be_so(tmp_path):
-    done = harness.execute([*MONITOR, *FAST, "--device", "0"]).ok()
+    done = harness.execute([*MONITOR, *THIS, *FAST, "--device", "0"]).ok()
     assert b"Note: --device 0: the device's total, use and other processes are missing" in done.stdout
 
 

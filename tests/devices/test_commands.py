@@ -69,8 +69,9 @@ def test_one_device_is_shown_where_it_is_asked_for(machine):
     (device,) = info(env, "--device", "1")["devices"]
     assert device["number"] == 1 and device["total_bytes"] is None
     assert device["unknown"]["total_bytes"] == "the GPU has fallen off the bus (NVML: GPU is lost)"
-    done = run(env, "info", "--device", "2", rc=2)
-    assert done.stderr == b"gpumemprof: --device 2: there are 2 accelerators here\n"
+    for command in (["info"], ["monitor", "--duration", "0"], ["track", "--duration", "0"], ["diagnose"]):
+        done = run(env, *command, "--device", "2", rc=2)
+        assert (done.stdout, done.stderr) == (b"", b"gpumemprof: --device 2: there are 2 accelerators here\n")
 
 
 @pytest.mark.parametrize("generation", [1, 2])
