@@ -108,6 +108,9 @@ def test_a_run_added_twice_is_one_whatever_it_is_called(store, recordings, tmp_p
     shutil.copytree(recordings / "before", copy)
     again = run("add", copy, "--store", store, "--commit", "two").ok()
     assert again.stdout.decode() == f"{first} is already there: {copy}\n"
+    assert again.stderr.decode() == f"gpumemprof: {first}: keeps its commit: to change that, remove the run and add it again\n"
+    same = run("add", copy, "--store", store, "--commit", "one").ok()
+    assert same.stderr == b""
     harness.execute([harness.COMMAND, "seal", copy]).ok()
     assert add(store, copy) == first
     assert keys(store) == there and [row["commit"] for row in listed("--store", store)] == ["one"]
@@ -208,7 +211,9 @@ def test_the_commit_of_head_is_git_s(recordings, tmp_path):
     (["lst", "--store", "x"], "runs: there is no action 'lst'; did you mean list?"),
     (["add", "--store", "x"], "runs add takes one path or more"),
     (["diff", "abcdef", "--store", "x"], "runs diff takes two ids"),
-    (["show", "abcdef", "--store", "x"], "abcdef: is not a run of this store"),
+    (["show", "abcdef", "--store", "x"], "x: No such file or directory"),
+    (["show", "abcdef", "--store", "."], "abcdef: is not a run of this store"),
+    (["list", "--store", "x"], "x: No such file or directory"),
     (["add", "nothing", "--store", "x"], "nothing: No such file or directory"),
     (["list", "--store", __file__], f"{__file__}: is a file: a store is a folder"),
     (["add", "nothing", "--store", "x", "--set", "batch"], "--set batch: write KEY=VALUE, such as batch=32"),

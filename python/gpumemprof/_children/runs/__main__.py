@@ -24,6 +24,7 @@ def _add(store: Store, paths: list[str], options: dict[str, Any]) -> int:
             added = Added(path, place, said, say)
             if store.has(added.id):
                 sys.stdout.write(f"{added.id} is already there: {plain(path)}\n")
+                _say_what_stays(store, added.id, said)
             else:
                 store.put(added.id, added.lake, [path], added.entry)
                 sys.stdout.write(f"{added.id} added: {plain(path)}\n")
@@ -31,6 +32,14 @@ def _add(store: Store, paths: list[str], options: dict[str, Any]) -> int:
             say(f"{path}: {added.lost}")
         code = code if added.has_every_event else EXIT_FAILED
     return code
+
+
+def _say_what_stays(store: Store, run: str, said: dict[str, Any]) -> None:
+    """What was said of a run this time is not taken: the entry keeps what was said first."""
+    entry = store.read_entry(run) if any(said.values()) else {}
+    other = [name for name in ("commit", "model", "settings") if said[name] and said[name] != entry.get(name)]
+    if other:
+        say(f"{run}: keeps its {', '.join(other)}: to change that, remove the run and add it again")
 
 
 def _list(store: Store, words: list[str], options: dict[str, Any]) -> int:

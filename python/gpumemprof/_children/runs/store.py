@@ -53,7 +53,9 @@ class Store:
         self._system = self._fs.SubTreeFileSystem(path, system)
 
     def ids(self) -> list[str]:
-        """Of all entries, sorted."""
+        """Of all entries, sorted. A bucket has no folders: only in a folder a wrong name can be told."""
+        if self.folder is not None and not os.path.isdir(self.folder):
+            raise FileNotFoundError(f"{plain(self.place)}: No such file or directory")
         found = self._list("entries")
         return sorted(name[: -len(".json")] for name in found if name.endswith(".json") and _ID.fullmatch(name[:-5]))
 
