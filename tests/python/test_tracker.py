@@ -193,6 +193,11 @@ def test_thresholds_can_be_set_and_unknown_ones_are_errors():
         tracker.set_threshold("nonsense", 1)
     with pytest.raises(TypeError, match="memory_warning_percent must be a number, not '80'"):
         tracker.set_threshold("memory_warning_percent", "80")
+    with pytest.raises(ValueError, match="memory_warning_percent must be <= 100, not 250"):
+        tracker.set_threshold("memory_warning_percent", 250)
+    with pytest.raises(ValueError, match="fragmentation_threshold must be <= 1, not 30"):
+        tracker.set_threshold("fragmentation_threshold", 30)
+    assert tracker.thresholds["memory_warning_percent"] == 40
 
 
 def test_above_the_critical_percentage_an_alert_is_critical_whatever_the_warning_s_is():

@@ -14,6 +14,7 @@ DEFAULT_THRESHOLDS: dict[str, float] = {
     "memory_leak_threshold": 100.0 * (1 << 20),  # bytes that appear from one sample to the next
     "fragmentation_threshold": 0.3,  # of reserved memory, in free pieces of blocks that are in use
 }
+MOST = {"memory_warning_percent": 100, "memory_critical_percent": 100, "fragmentation_threshold": 1}
 
 
 @dataclass(frozen=True)

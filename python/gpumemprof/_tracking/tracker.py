@@ -20,7 +20,7 @@ from .._counting import probe_counters
 from .._counting.collectors import AllocatorTotals, DeviceMemoryCollector, build_device_memory_collector
 from .._oom.recorder import OOMFlightRecorder, OOMFlightRecorderConfig, classify_oom_exception
 from .alarm import DEFAULT_HYSTERESIS
-from .alerts import DEFAULT_THRESHOLDS, own_bytes, pressure_bytes
+from .alerts import DEFAULT_THRESHOLDS, MOST, own_bytes, pressure_bytes
 from .event import TrackingEvent as TrackingEvent
 from .job_rank import resolve_distributed_identity
 from .phases import PhaseHandle, PhaseRecord
@@ -284,8 +284,8 @@ class MemoryTracker(TrackerRecord):
     # -- thresholds and callbacks --------------------------------------------------------------------------------
 
     def set_threshold(self, name: str, value: float) -> None:
-        """Sets a threshold. Raises ValueError for a name that is not in `thresholds` and for a negative number, TypeError
-        for what is no number.
+        """Sets a threshold. Raises ValueError for a name that is not in `thresholds`, a negative number, a percentage
+        above 100 and a share above 1, TypeError for what is no number.
 
         Above the critical percentage every alert is critical, whatever the warning's is."""
         if name not in DEFAULT_THRESHOLDS:
@@ -294,6 +294,8 @@ class MemoryTracker(TrackerRecord):
             raise TypeError(f"{name} must be a number, not {value!r:.40}")
         if not value >= 0:
             raise ValueError(f"{name} must be >= 0")
+        if value > (most := MOST.get(name, value)):  # it would never be reached
+            raise ValueError(f"{name} must be <= {most:g}, not {value:g}")
         with self._lock:
             self.thresholds[name] = float(value)
 
