@@ -1,5 +1,7 @@
 """Who a process is among many: arguments, then metadata, then one launcher's names, then a process alone."""
 
+import warnings
+
 import pytest
 
 from gpumemprof import resolve_distributed_identity
@@ -34,6 +36,16 @@ def identity(job, rank, local, world):
 )
 def test_the_environment_of_a_launcher_is_taken_whole(env, expected):
     assert resolve_distributed_identity(env=env) == expected
+
+
+def test_a_rank_that_cannot_be_is_said_and_one_that_is_not_set_is_not():
+    with pytest.warns(RuntimeWarning) as said:
+        assert resolve_distributed_identity(env={"RANK": "x", "WORLD_SIZE": "2"}) == ALONE
+    assert [str(one.message) for one in said] == ["RANK=x WORLD_SIZE=2: no rank of such a world; taken as rank 0 of 1"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert resolve_distributed_identity(env={"RANK": "5"}) == ALONE
+        assert resolve_distributed_identity(env={"RANK": "x", "WORLD_SIZE": "2"}, rank=0, world_size=1) == ALONE
 
 
 def test_arguments_come_before_metadata_and_metadata_before_the_environment():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -35,7 +36,8 @@ def resolve_distributed_identity(
     `os.environ`), otherwise a single process: rank 0 of 1. In the environment the first complete and consistent family
     counts: RANK/LOCAL_RANK/WORLD_SIZE, OMPI_COMM_WORLD_*, SLURM_PROCID/LOCALID/NTASKS, PMI_RANK/PMI_SIZE. The job is
     TORCHELASTIC_RUN_ID or SLURM_JOB_ID. A missing local rank equals the rank, as on one machine. Raises ValueError if
-    arguments or metadata contradict each other (rank >= world_size).
+    arguments or metadata contradict each other (rank >= world_size). A RuntimeWarning names a rank and a world size of
+    the environment that were set and cannot be.
     """
     given = dict(side_by_side(_FIELDS, (rank, local_rank, world_size)))
     for name in _FIELDS:
@@ -49,6 +51,8 @@ def resolve_distributed_identity(
 
     environment = os.environ if env is None else env
     found = _from_environment(environment)
+    if not found and given["rank"] is None and given["world_size"] is None:
+        _warn_of_what_cannot_be(environment)
     # The environment speaks of one world only: beside arguments that name another one it says nothing.
     if all(found.get(n) == given[n] for n in ("rank", "world_size") if given[n] is not None):
         for name in _FIELDS:
@@ -82,6 +86,14 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, int]:
         local = locals_named[0] if locals_named and locals_named[0] < size else rank
         return {"rank": rank, "local_rank": local, "world_size": size}
     return {}
+
+
+def _warn_of_what_cannot_be(environment: Mapping[str, str]) -> None:
+    for rank, _, size in _FAMILIES:
+        if environment.get(rank) and environment.get(size):
+            values = f"{rank}={environment[rank]:.40} {size}={environment[size]:.40}"
+            warnings.warn(f"{values}: no rank of such a world; taken as rank 0 of 1", RuntimeWarning, stacklevel=3)
+            return
 
 
 def _integer(text: str | None) -> int | None:
