@@ -155,6 +155,13 @@ print(json.dumps(main()))
 """
 
 
+def test_why_alive_of_a_temporary_names_the_call_itself():
+    import gpumemprof
+
+    (holder,) = gpumemprof.why_alive(torch.ones(109))
+    assert (holder["path"], holder["owner"]) == ("nothing in Python but this call, or a graph or cycle that holds itself", "nothing")
+
+
 def test_why_alive_of_a_line_is_who_holds_what_it_allocated(tmp_path):
     program = tmp_path / "asking.py"
     program.write_text(ASKING)

@@ -41,6 +41,10 @@ def why_alive(what: Any = None) -> list[dict[str, Any]]:
         if wanted is None or address in wanted:
             counts[holder] = counts.get(holder, 0) + 1
     found = [{**seen["holders"][holder], "storages": count} for holder, count in counts.items()]
+    if wanted is not None and not isinstance(what, str):
+        for one in found:
+            if one["owner"] == "nothing":  # the argument itself is no variable of the program
+                one["path"] = "nothing in Python but this call, or a graph or cycle that holds itself"
     return sorted(found, key=lambda one: (-one["storages"], one["path"]))
 
 
