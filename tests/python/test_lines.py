@@ -166,7 +166,7 @@ def test_the_report_shows_the_source(capsys):
         "no probe is in this process (GPUMEMPROF_NO_ATTACH is set): run the program under `gpumemprof run` or call "
         "gpumemprof.attach() for exact figures"
     )
-    assert text.splitlines()[2].split() == ["Line", "Hits", "cpu", "+MiB", "cpu", "peak", "Source"]
+    assert text.splitlines()[2].split() == ["Line", "Hits", "cpu", "+MiB", "cpu", "peak", "MiB", "Source"]
     assert capsys.readouterr().out == ""
     work.lines.stop()
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .lines import FunctionLines, LineRecord
 
-_WIDTH = 12
+_WIDTH = 15
 
 
 def _mib(size_bytes: int) -> str:
@@ -50,7 +50,7 @@ def report(functions: list[FunctionLines]) -> str:
         basis = ", ".join(f"{device}: {basis}" for device, basis in function.basis.items())
         head = f"{'Line':>6} {'Hits':>8}"
         for device in devices:
-            head += f" {device + ' +MiB':>{_WIDTH}} {device + ' peak':>{_WIDTH}}"
+            head += f" {device + ' +MiB':>{_WIDTH}} {device + ' peak MiB':>{_WIDTH}}"
         rows = [f"{function.filename}:{function.first_line} {function.name} ({basis})"]
         rows += [f"  {source}: {why}" for source, why in function.why_inexact.items()]
         rows.append(head + "  Source")
