@@ -215,6 +215,7 @@ int track(TrackArguments& arguments) {
         "Note: --watchdog: only the program itself can free its memory (use MemoryWatchdog in it); "
         "track raises alerts");
   }
+  if (!writer) tracker.say("Note: samples are not kept: name a file with --output");
   auto end = watch(sampler, arguments.pace, [&](std::vector<TelemetryEvent> events) {
     return tracker.take(std::move(events));
   });

@@ -98,6 +98,13 @@ def test_samples_keep_coming_where_nothing_changes(tmp_path):
     assert {s["allocator_change_bytes"] for s in samples} == {0}, "the first sample is no allocation"
 
 
+def test_without_a_file_the_first_lines_say_that_nothing_is_kept(tmp_path):
+    note = b"Note: samples are not kept: name a file with --output\n"
+    one = [*TRACK, "--pid", str(os.getpid()), "--duration", "0"]
+    assert harness.execute(one).ok().stdout.splitlines(True)[1] == note
+    assert note not in harness.execute([*one, "--output", tmp_path / "t.json"]).ok().stdout
+
+
 def test_a_recorded_process_shows_its_own_exact_counters(tmp_path):
     path = tmp_path / "t.json"
     with standing_program(tmp_path / "r"):
