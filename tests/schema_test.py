@@ -3,6 +3,7 @@ import copy
 import csv
 import io
 import json
+import time
 
 import harness
 import jsonschema
@@ -53,6 +54,13 @@ def test_the_analysis_of_host_blocks_follows_its_schema(tmp_path):
     report = harness.analysis(harness.record(tmp_path / "r", [harness.PYTHON, "-c", text], ["--host"]).ok().folder)
     validator("analysis.schema.json").validate(report)
     assert {device["framework"] for device in report["devices"]} == {"host"}
+
+
+def test_the_peak_has_the_same_moment_on_both_clocks(analysis):
+    """`_ns` is the monotonic clock of the events, `_us` the wall clock"""
+    peak = analysis["devices"][0]["peak"]
+    assert peak["time_ns"] < time.monotonic_ns() and abs(peak["time_us"] / 1e6 - time.time()) < 3600
+    assert abs((time.time_ns() - time.monotonic_ns()) // 1000 + peak["time_ns"] // 1000 - peak["time_us"]) < 1_000_000
 
 
 def test_every_null_of_a_device_has_a_reason(analysis):
