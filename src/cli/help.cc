@@ -206,8 +206,8 @@ std::string wrong_option_sentence(const CLI::App& command) {
   return {};
 }
 
-/// What CLI11 says of a number, without its bounds of 300 digits and its words for a programmer.
-std::string plain_number_error(const std::string& what) {
+/// What CLI11 says of a value, without its bounds of 300 digits and its words for a programmer.
+std::string plain_value_error(const std::string& what) {
   constexpr std::string_view kValue = ": Value ", kRange = " not in range ", kTo = " to ";
   constexpr std::string_view kConvert = "Could not convert: ", kIs = " = ";
   constexpr size_t kLongestBound = 40;  // that somebody chose
@@ -218,17 +218,29 @@ std::string plain_number_error(const std::string& what) {
     return std::string(text.substr(kConvert.size(), is - kConvert.size())) + ": '" +
            std::string(text.substr(is + kIs.size())) + "' is not a number that it takes";
   }
+  if (const size_t missing = text.find(": 1 required "); missing != text.npos)
+    return what.substr(0, missing) + ": a value is missing";
+  if (const size_t in = text.find(" not in {"); in != text.npos && text.ends_with('}')) {
+    std::string values = what.substr(in + 9, text.size() - in - 10);
+    for (size_t comma = 0; (comma = values.find(',', comma)) != values.npos; comma += 2)
+      values.insert(comma + 1, " ");
+    const size_t name = text.find(": ");
+    if (name < in)
+      return what.substr(0, name) + ": '" + what.substr(name + 2, in - name - 2) +
+             "' is not one of " + values;
+  }
   const size_t value = text.find(kValue), range = text.rfind(kRange);
   const size_t to = range == text.npos ? text.npos : text.find(kTo, range);
-  if (value == text.npos || to == text.npos || value + kValue.size() > range ||
-      text.size() - to - kTo.size() < kLongestBound)
-    return what;
+  if (value == text.npos || to == text.npos || value + kValue.size() > range) return what;
   const std::string given(text.substr(value + kValue.size(), range - value - kValue.size()));
   double number = 0;
   const auto [end, error] = std::from_chars(given.data(), given.data() + given.size(), number);
   const bool is_number = error == std::errc() && end == given.data() + given.size();
-  return std::string(text.substr(0, value)) + ": '" + given + "' is " +
-         (!is_number ? "not a number" : number < 0 ? "below 0" : "not above 0");
+  const std::string begin = what.substr(0, value) + ": '" + given + "' is ";
+  if (!is_number) return begin + "not a number";
+  if (text.size() - to - kTo.size() < kLongestBound)
+    return begin + "not from" + what.substr(range + kRange.size() - 1);
+  return begin + (number < 0 ? "below 0" : "not above 0");
 }
 
 std::string usage_error(const CLI::App& app, const CLI::ParseError& error,
@@ -256,7 +268,10 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error,
       continue;
     return wrong_option_sentence(command, name);
   }
-  return plain_number_error(what) + see;
+  if (const auto words_left = command.remaining();
+      dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !words_left.empty())
+    return "unexpected argument '" + words_left.front() + "'" + see;
+  return plain_value_error(what) + see;
 }
 
 }  // namespace gpumemprof

@@ -68,6 +68,12 @@ def test_the_help_of_a_command_has_one_usage_and_no_words_of_the_parser(command)
     (["help", "analyse"], "unknown command 'analyse'; did you mean analyze? (see gpumemprof --help)"),
     (["analyse", "--help"], "unknown command 'analyse'; did you mean analyze? (see gpumemprof --help)"),
     (["serve", "--prot", "1"], "--prot is not an option of serve (see gpumemprof serve --help)"),
+    (["analyze", "--format", "xx", "x"], "--format: 'xx' is not one of text, txt, json, html (see gpumemprof analyze --help)"),
+    (["export", "x", "--to"], "--to: a value is missing (see gpumemprof export --help)"),
+    (["track", "--output"], "--output: a value is missing (see gpumemprof track --help)"),
+    (["explain-oom", "a", "b", "c"], "unexpected argument 'b' (see gpumemprof explain-oom --help)"),
+    (["calibrate", "--device", "x"], "--device: 'x' is not a number (see gpumemprof calibrate --help)"),
+    (["calibrate", "--device", "5000"], "--device: '5000' is not from 0 to 1023 (see gpumemprof calibrate --help)"),
     (["analyze"], "path is required (see gpumemprof analyze --help)"),
     (["export", "x"], "--to is required: jsonl, csv, perfetto, perfetto-tar, parquet, sqlite, pprof, speedscope, folded, html or snapshot (see gpumemprof export --help)"),
 ])
