@@ -97,7 +97,8 @@ def test_totals_without_a_series_say_that_they_cannot_tell(analyzer):
 
 def test_two_calls_have_no_leak_and_say_that_they_cannot_tell(analyzer):
     leaks = analyzer.detect_memory_leaks(training(epochs=1))
-    assert leaks == [] and leaks.unknown == "4 samples; it takes at least 6"
+    assert leaks == [] and leaks.unknown == "there are 4 samples; it takes at least 6"
+    assert analyzer.detect_memory_leaks([MIB]).unknown == "there is 1 sample; it takes at least 6"
 
 
 def test_what_is_no_source_is_named(analyzer):

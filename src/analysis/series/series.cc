@@ -241,8 +241,7 @@ SeriesReport analyze_series(std::span<const double> times_s, std::span<const dou
     answers.cycles = find_cycles(series, answers.spikes);
     add_time_at_peak(series, &report);
   } else {
-    const std::string why = std::to_string(series.size()) + " samples; it takes at least " +
-                            std::to_string(kLeastSamples);
+    const std::string why = too_few_samples(series.size());
     report.unknown.emplace_back("growth", why);
     report.unknown.emplace_back("score", why);
   }

@@ -46,6 +46,9 @@ std::optional<Growth> find_growth(const Series& series);
 /// Why it is not looked for; empty where it is.
 std::string why_no_growth(const SeriesReport& report, const SeriesOptions& options);
 
+/// "there is 1 sample; it takes at least 6"
+std::string too_few_samples(size_t samples);
+
 /// Samples that stand out from their surroundings and are gone after a few.
 struct Spikes {
   std::vector<size_t> samples;

@@ -63,12 +63,17 @@ ScorePart fragmentation_part(const SeriesOptions& options) {
 
 }  // namespace
 
+std::string too_few_samples(size_t samples) {
+  return (samples == 1 ? "there is 1 sample"
+                       : "there are " + std::to_string(samples) + " samples") +
+         "; it takes at least " + std::to_string(kLeastSamples);
+}
+
 Score score_series(const SeriesReport& report, const Series& series, const SeriesAnswers& answers,
                    const SeriesOptions& options) {
   Score score;
   if (series.size() < kLeastSamples) {
-    score.reason = std::to_string(series.size()) + " samples; a score needs at least " +
-                   std::to_string(kLeastSamples);
+    score.reason = too_few_samples(series.size());
     return score;
   }
   if (score.reason = why_no_growth(report, options); !score.reason.empty()) return score;
