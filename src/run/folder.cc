@@ -11,6 +11,8 @@
 #include <ctime>
 #include <optional>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/folder.h"
 
@@ -58,13 +60,28 @@ std::optional<Contents> look_into(const std::string& folder) {
   return is_read ? std::optional(contents) : std::nullopt;
 }
 
-Status make_parents(const std::string& path) {
+/// Makes the folders above `path`, and removes them again unless kept.
+class Parents {
+ public:
+  Status make(const std::string& path);
+  void keep() { made_.clear(); }
+  ~Parents() {
+    for (; !made_.empty(); made_.pop_back()) rmdir(made_.back().c_str());
+  }
+
+ private:
+  std::vector<std::string> made_;
+};
+
+Status Parents::make(const std::string& path) {
   for (size_t slash = path.find('/', 1); slash != std::string::npos;
        slash = path.find('/', slash + 1)) {
     std::string parent = path.substr(0, slash);
     struct stat st;
     if (stat(parent.c_str(), &st) == 0 && S_ISDIR(st.st_mode)) continue;
-    if (mkdir(parent.c_str(), 0777) != 0 && errno != EEXIST) {
+    if (mkdir(parent.c_str(), 0777) == 0) {
+      made_.push_back(std::move(parent));
+    } else if (errno != EEXIST) {
       return fail(ErrorCode::kUsage, parent + ": cannot create the folder: " + strerror(errno));
     }
   }
@@ -92,7 +109,8 @@ Result<std::string> prepare_folder(const std::string& folder) {
   std::string path = folder;
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   if (path.empty()) return fail(ErrorCode::kUsage, "-o needs the name of a folder");
-  if (auto made = make_parents(path); !made) return std::unexpected(made.error());
+  Parents parents;
+  if (auto made = parents.make(path); !made) return std::unexpected(made.error());
   if (mkdir(path.c_str(), 0700) != 0) {
     if (errno != EEXIST) {
       return fail(ErrorCode::kUsage, path + ": cannot create the folder: " + strerror(errno));
@@ -118,6 +136,7 @@ Result<std::string> prepare_folder(const std::string& folder) {
   if (access(result.c_str(), W_OK | X_OK) != 0) {
     return fail(ErrorCode::kUsage, path + ": cannot be written: " + strerror(errno));
   }
+  parents.keep();
   return result;
 }
 

@@ -56,6 +56,12 @@ TEST_F(FolderTest, IsMadePrivateWithItsParents) {
   EXPECT_EQ(fs::status(*made).permissions(), fs::perms::owner_all);
 }
 
+TEST_F(FolderTest, ParentsOfOneThatCannotBeMadeAreRemovedAgain) {
+  EXPECT_FALSE(prepare_folder(folder_ + "/a/b/" + std::string(300, 'x')));
+  EXPECT_FALSE(prepare_folder(folder_ + "/c/" + std::string(300, 'x') + "/d"));
+  EXPECT_TRUE(fs::is_empty(folder_));
+}
+
 TEST_F(FolderTest, AnEmptyFolderOrARecordingIsAccepted) {
   EXPECT_TRUE(prepare_folder(folder_));
   std::ofstream(folder_ + "/h.1.2.gmp") << "x";
