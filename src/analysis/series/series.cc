@@ -112,16 +112,16 @@ void add_spikes(const Spikes& spikes, const Series& series, SeriesReport* report
                        {"seconds_after_start", when}};
   if (spikes.z > 0) evidence.emplace_back("robust_z", spikes.z);
   const std::string what =
-      (spikes.samples.size() == 1 ? std::string("1 sample stands out, by ")
-                                  : text("%.0f samples stand out, the highest by ",
+      (spikes.samples.size() == 1 ? std::string("Memory spikes: 1 sample stands out, by ")
+                                  : text("Memory spikes: %.0f samples stand out, the highest by ",
                                          static_cast<double>(spikes.samples.size()))) +
       size(spikes.highest_above_bytes) + ", " + format_seconds(when) + " after the start";
   // How far beyond the threshold; certain where nothing else ever moved.
   const double confidence = spikes.z > 0 ? 1 - 1 / (spikes.z - 5) : 1;
   const Severity severity = high ? Severity::kWarning : Severity::kInfo;
-  report->findings.push_back({"spikes", severity, "Memory spikes: " + what,
-                              spikes.highest_above_bytes, confidence, evidence});
-  report->patterns.push_back({"spike", severity, "Sudden spikes: " + what, evidence});
+  report->findings.push_back(
+      {"spikes", severity, what, spikes.highest_above_bytes, confidence, evidence});
+  report->patterns.push_back({"spike", severity, what, evidence});
 }
 
 void add_kept(const KeptMemory& kept, SeriesReport* report) {

@@ -156,6 +156,7 @@ TEST(Series, ASpikeIsNamedWithItsHeight) {
   EXPECT_THAT(report.findings[0].description, HasSubstr(", 1 min 00 s after the start"));
   EXPECT_EQ(report.findings[0].severity, Severity::kWarning) << "higher than all else";
   EXPECT_THAT(pattern_types(report), ElementsAre("spike"));
+  EXPECT_EQ(report.patterns[0].description, report.findings[0].description);
 }
 
 TEST(Series, TheTopOfARampThatIsFreedAtOnceIsNoSpike) {
