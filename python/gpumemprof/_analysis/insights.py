@@ -100,7 +100,7 @@ def _facts(measured: Measured) -> list[PerformanceInsight]:
 
 
 def _with_peak(insight: dict[str, Any], measured: Measured) -> dict[str, Any]:
-    """An insight of samples, in the light of a higher peak between them: how long memory was near it they cannot tell."""
+    """An insight of samples, in the light of a higher peak between them, near which nobody saw memory."""
     peak = highest_allocated_bytes(measured)
     sampled = insight["evidence"].get("peak_bytes")
     if insight["category"] != "peak" or peak is None or peak <= sampled or not measured.series.known("allocated")[1]:

@@ -137,8 +137,9 @@ class ProfileResult:
         return self.memory_after.allocated_memory - self.memory_before.allocated_memory
 
     def peak_memory_usage(self) -> int:
-        """Highest allocated bytes of the device during the call, including what was allocated before it. Of the CPU: bytes
-        of tensors if `basis` is "exact", else the process's resident memory."""
+        """Highest allocated bytes of the device during the call, including what was allocated before it.
+
+        Of the CPU: bytes of tensors if `basis` is "exact", else the process's resident memory."""
         return self.memory_peak.allocated_memory
 
     def peak_over_start(self) -> int:
