@@ -24,7 +24,7 @@ struct TensorHolder {
   uint64_t tensors = 0;                 ///< Python tensors that it holds, without their graphs
   uint64_t with_graph = 0;              ///< of these, results of operations that autograd can undo
   uint64_t scalars = 0;                 ///< of those with a graph, with one element
-  uint64_t in_pairs = 0;                ///< of the tensors, in a tuple with others
+  uint64_t in_pairs = 0;                ///< of the tensors, in a tuple with one other
   uint64_t storages = 0;                ///< blocks that they and their graphs keep
   std::vector<std::string> operations;  ///< of their graphs, the commonest first: "AddBackward0"
   /// Of the deque with a maxlen that everything is in; without a limit most_entries is 0.

@@ -35,3 +35,13 @@ def test_a_kept_cache_has_one_name(tokens, options, tmp_path):
     advice = json.loads(harness.execute([harness.COMMAND, "advise", folder, "--format", "json"], timeout=120).ok().stdout)
     assert "kv_cache_growth" in {one["kind"] for one in advice["advice"]}
     assert "activations_kept" not in {one["kind"] for one in advice["advice"]}
+
+
+def test_what_is_kept_beside_a_cache_is_none(tmp_path):
+    tokens, folder = 12, tmp_path / "kept"
+    program = [sys.executable, harness.PROGRAMS / "kept_caches.py", str(tokens), "scores"]
+    harness.record(folder, program, ["--explain-leaks"], timeout=300).ok()
+    device = next(d for d in harness.analysis(folder)["devices"] if d["device"] == "cpu")
+    types, scores = device["categories_at_peak"], tokens * 20 * 64 * 4
+    assert kept_bytes(tokens, 39) <= types["KV cache"] <= kept_bytes(tokens, 41)
+    assert 39 * scores <= types["unknown"] <= 40 * scores + 64 * 1024

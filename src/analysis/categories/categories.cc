@@ -110,6 +110,8 @@ void Categories::on_alloc(size_t i, uint16_t index, const DeviceState& state) {
   last_ns_ = batch_->time_ns[i];
   const uint32_t made_by = batch_->thread[i], stack = batch_->stack[i];
   const Attribution& work = attributions_.of(stack);
+  if (ThreadWork& before = thread(made_by); !before.frees.empty())
+    take_call_frees(before.frees, is_in_call(before.phase) && is_in_call(work.phase));
   enter(made_by, work, device.process);
   const ThreadWork& now = thread(made_by);
   const ProcessWork& all = process(device.process);
@@ -257,15 +259,22 @@ void Categories::end_life(OfDevice& device, const CopyLinks::Block& place, const
   BlockLife life = life_of(block, place, device.process);
   life.is_freed = !process(device.process).has_ended;
   life.is_freed_in_backward = thread(batch_->thread[i]).phase == WorkPhase::kBackward;
-  life.is_freed_in_call = is_in_call(thread(batch_->thread[i]).phase);
+  CallFrees& frees = thread(batch_->thread[i]).frees;
+  const bool may_be_in_call = is_in_call(thread(batch_->thread[i]).phase);
   const Verdict verdict = verdict_of(attributions_.of(block.stack), life);
+  life.is_freed_in_call = may_be_in_call;
+  const Verdict in_call =
+      may_be_in_call ? verdict_of(attributions_.of(block.stack), life) : verdict;
   // Live at the peak: it had begun by then. A free is never the peak.
   const PartEnd end = part_end(device, block.event <= state.peak_event, state.peak_epoch);
   // What a program keeps to its last allocation is freed before its leaks have a name.
   const bool is_later_told = verdict.category == Category::kUnknown;
-  const KnownAs is = is_later_told ? known(block, verdict, device.process)
-                                   : end_part(device, block, verdict, end);
-  if (is_later_told)
+  const bool is_held = in_call != verdict;
+  const KnownAs is = is_later_told || is_held ? known(block, verdict, device.process)
+                                              : end_part(device, block, verdict, end);
+  if (is_held)
+    frees.held.push_back({static_cast<uint16_t>(place.device), {block, verdict, end}, in_call});
+  else if (is_later_told)
     device.freed_since_alloc.push_back({block, verdict, end});
   else
     keep(place.device, block, is, BlockKeeper::kToItsEnd);
@@ -277,8 +286,13 @@ void Categories::end_life(OfDevice& device, const CopyLinks::Block& place, const
   if (auto found = sites_.find(block.stack); found != sites_.end() && found->second.live > 0) {
     Site& site = found->second;
     --site.live;
+    const bool is_for_more = site.last_bytes > block.size_bytes;
+    // Of sessions whose calls take turns only the call that frees it shows what it made way for.
+    const bool is_of_this_call = may_be_in_call && site.last_call == process(device.process).calls;
     if (life.is_freed && life.calls == 1) {
-      ++(site.last_bytes > block.size_bytes ? site.for_more : site.for_less);
+      site.let_go(is_for_more);
+    } else if (life.is_freed && life.calls > 1 && is_of_this_call) {
+      frees.outlived.push_back({block.stack, is_for_more});
     }
   }
 }
@@ -303,11 +317,27 @@ void Categories::take_freed(uint16_t index, uint64_t peak_epoch) {
   OfDevice& device = devices_[index];
   for (Freed& freed : device.freed_since_alloc) {
     if (told_caches_.contains(freed.block.stack)) freed.verdict = {Category::kKvCache};
-    freed.end.is_at_peak &= freed.end.peak_epoch == peak_epoch;  // else a higher one came after it
-    const KnownAs is = end_part(device, freed.block, freed.verdict, freed.end);
-    keep(index, freed.block, is, BlockKeeper::kToItsEnd);
+    take(index, freed, peak_epoch);
   }
   device.freed_since_alloc.clear();
+}
+
+void Categories::take(uint16_t index, Freed& freed, uint64_t peak_epoch) {
+  freed.end.is_at_peak &= freed.end.peak_epoch == peak_epoch;  // else a higher one came after it
+  const KnownAs is = end_part(devices_[index], freed.block, freed.verdict, freed.end);
+  keep(index, freed.block, is, BlockKeeper::kToItsEnd);
+}
+
+/// Their thread allocates again, or never.
+void Categories::take_call_frees(CallFrees& frees, bool call_goes_on) {
+  for (CallFrees::Held& held : frees.held) {
+    if (call_goes_on) held.freed.verdict = held.in_call;
+    take(held.device, held.freed, state_->devices()[held.device].peak_epoch);
+  }
+  for (const auto& [stack, is_for_more] : frees.outlived) {
+    if (call_goes_on) sites_[stack].let_go(is_for_more);
+  }
+  frees.held.clear(), frees.outlived.clear();
 }
 
 void Categories::end_batch() {
@@ -351,6 +381,7 @@ DeviceCategories Categories::finish(uint16_t index, const DeviceState& state) {
   }
   OfDevice& device = devices_[index];
   const uint64_t end = last_ns_ - start_ns_;
+  for (ThreadWork& thread : threads_) take_call_frees(thread.frees, false);
   take_freed(index, state.peak_epoch);
   HolderSums at_end, before_exit;
   for (const FreedBlock& block : last_frees_.of(index, device.process)) {

@@ -53,8 +53,11 @@ class Categories {
   bool is_cache(uint32_t stack) const;
   /// Whether autograd saved a block of the stack.
   bool is_saved(uint32_t stack) const { return stack < is_saved_.size() && is_saved_[stack]; }
-  /// Between the two: a leak's evidence says that what is kept of the stack is a cache.
-  void tell_cache(uint32_t stack) { told_caches_.insert(stack); }
+  /// Between the two: a leak's evidence says that what is kept of the stack is a cache. A model's
+  /// call makes it; what is made beside calls has other reasons.
+  void tell_cache(uint32_t stack) {
+    if (is_in_call(attributions_.of(stack).phase)) told_caches_.insert(stack);
+  }
   /// Call once, after the last batch. False where nothing is known of the device.
   DeviceCategories finish(uint16_t device, const DeviceState& state);
   /// Only while is_active(). Each live block as what it is now: its address, and a holder of one.
@@ -82,12 +85,41 @@ class Categories {
     WorkPhase rule_phase;
     bool is_weight_copy, is_live, is_before_calls;
   };
+  /// When a part of a block's life ended, and what had been by then.
+  struct PartEnd {
+    uint64_t time_ns, moment;
+    size_t moments;
+    bool is_at_peak;
+    uint64_t peak_epoch;
+  };
+  struct Freed {
+    Block block;
+    Verdict verdict;
+    PartEnd end;
+  };
+  /// What a thread freed after its last allocation, which a model's call made: in the call if that
+  /// allocates again, else after it.
+  struct CallFrees {
+    struct Held {
+      uint16_t device;
+      Freed freed;
+      Verdict in_call;  // `freed` has that of after it
+    };
+    struct Outlived {
+      uint32_t stack;
+      bool is_for_more;
+    };
+    std::vector<Held> held;          // of which that decides
+    std::vector<Outlived> outlived;  // more than one call
+    bool empty() const { return held.empty() && outlived.empty(); }
+  };
   /// What a thread does, as its allocations show.
   struct ThreadWork {
     WorkPhase phase = WorkPhase::kNone;
     bool is_recomputing = false, is_in_step = false;
     bool is_listed = false;  // in working_
     uint32_t backward = 0, optimizer = 0, recomputation = 0;  // how many have ended
+    CallFrees frees;
   };
   struct ToldRole {
     uint32_t name = 0;
@@ -102,8 +134,9 @@ class Categories {
   };
   struct Site : GrowingSite {
     uint32_t of_last_call = 0, live = 0;
-    uint32_t for_more = 0, for_less = 0;  // freed when the next call had made a larger one, or none
+    uint32_t for_more = 0, for_less = 0;  // freed when a later call had made a larger one, or none
     bool grows = false, keeps = false;
+    void let_go(bool is_for_more) { ++(is_for_more ? for_more : for_less); }
     /// Of the blocks that one call outlived most made way for a larger one, and more than live now.
     bool replaces() const { return for_more >= 2 && for_more > 3 * for_less && for_more > live; }
     bool is_cache() const {
@@ -122,18 +155,6 @@ class Categories {
   struct Peak {
     uint64_t epoch = 0, step = 0, freed_in_step_bytes = 0;
     uint32_t stack = 0, steps = 0;  // steps that had ended
-  };
-  /// When a part of a block's life ended, and what had been by then.
-  struct PartEnd {
-    uint64_t time_ns, moment;
-    size_t moments;
-    bool is_at_peak;
-    uint64_t peak_epoch;
-  };
-  struct Freed {
-    Block block;
-    Verdict verdict;
-    PartEnd end;
   };
   /// What a block was that was freed after its process's last allocation.
   struct FreedBlock {
@@ -187,6 +208,8 @@ class Categories {
   KnownAs end_part(OfDevice& device, const Block& block, const Verdict& verdict,
                  const PartEnd& end);
   void take_freed(uint16_t device, uint64_t peak_epoch);
+  void take(uint16_t device, Freed& freed, uint64_t peak_epoch);
+  void take_call_frees(CallFrees& frees, bool call_goes_on);
   PartEnd part_end(const OfDevice& device, bool is_at_peak, uint64_t peak_epoch) const {
     return {last_ns_, moment_count_, device.moments.size(), is_at_peak, peak_epoch};
   }

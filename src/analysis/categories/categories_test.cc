@@ -377,6 +377,50 @@ TEST(Categories, TheLastBlockOfACacheIsOneThoughNoCallReplacedIt) {
   EXPECT_EQ(named(analysis.devices[0].categories.bytes_at_peak()), (Named{{"KV cache", 50 + 60}}));
 }
 
+/// Each call replaces the one block of its line by a larger one. The last is freed right after its
+/// call's last allocation, or in the call, which allocates again.
+TEST(Categories, TheLastBlockOfARequestsCacheIsOneThoughItsCallAllocatedLast) {
+  for (const bool call_goes_on : {false, true}) {
+    Program p;
+    const uint32_t plain = p.stack({});
+    const uint32_t cache = p.stack({{kModeFile, kNoGrad}, {kModuleFile, "attention"}});
+    const uint32_t head = p.stack({{kModeFile, kNoGrad}, {kModuleFile, "head"}});
+    for (uint64_t i = 1; i <= 6; ++i) {
+      p.alloc(100, 1, plain), p.free(100);
+      p.alloc(i, 10 * i, cache);
+      if (i > 1) p.free(i - 1);
+      p.alloc(50, 1, head), p.free(50);
+    }
+    p.free(6);
+    p.alloc(100, 1, call_goes_on ? head : plain), p.free(100);
+    const Named expected = call_goes_on ? Named{{"KV cache", 50}, {"temporary", 60}}
+                                        : Named{{"KV cache", 50 + 60}};
+    EXPECT_EQ(named(p.analyze(4).devices[0].categories.bytes_at_peak()), expected);
+  }
+}
+
+/// Three take turns; each call makes a larger block than its one before. It frees that one itself, as
+/// a cache does, or the program does after it, as with the last results.
+TEST(Categories, CachesOfSessionsThatTakeTurnsAreCaches) {
+  for (const bool frees_in_call : {true, false}) {
+    Program p;
+    const uint32_t plain = p.stack({});
+    const uint32_t cache = p.stack({{kModeFile, kNoGrad}, {kModuleFile, "attention"}});
+    const uint32_t head = p.stack({{kModeFile, kNoGrad}, {kModuleFile, "head"}});
+    for (uint64_t call = 0; call < 18; ++call) {
+      p.alloc(100, 1, plain), p.free(100);
+      p.alloc(200 + call, 10 * (1 + call / 3), cache);
+      if (call >= 3 && frees_in_call) p.free(200 + call - 3);
+      p.alloc(50, 1, head), p.free(50);
+      if (call >= 3 && !frees_in_call) p.free(200 + call - 3);
+    }
+    p.alloc(100, 1, plain), p.free(100);
+    p.mark(MarkKind::kStep, 0, 0);
+    const Named expected{{frees_in_call ? "KV cache" : "unknown", 3 * 60}};
+    EXPECT_EQ(at_steps(p, p.analyze(5)), std::vector<Named>{expected});
+  }
+}
+
 /// Sums over all categories are what is live, whatever a program does.
 TEST(Categories, AddUpToWhatIsLiveAtThePeakAtEachSampleAndAtEachMoment) {
   std::mt19937_64 random(3);

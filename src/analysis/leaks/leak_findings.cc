@@ -237,10 +237,7 @@ void add_leak_findings(const std::vector<ProcessHistory>& histories, const Table
       .is_cache = [&](uint32_t stack) { return context.categories.is_cache(stack); },
       .is_saved = [&](uint32_t stack) { return context.categories.is_saved(stack); }};
   for (const LeakGroup& group : group_leaks(leaks, tables, holders, told_of)) {
-    if (is_kv_cache(*group.name)) {
-      for (const LeakStack& stack : group.whole.stacks) context.categories.tell_cache(stack.stack);
-      for (const uint32_t stack : group.whole.others) context.categories.tell_cache(stack);
-    }
+    for (const uint32_t stack : group.caches) context.categories.tell_cache(stack);
     Finding finding = leak_finding(group, tables, *analysis);
     const Device& device = tables.devices[group.whole.device];
     std::optional<uint64_t> refused_bytes;

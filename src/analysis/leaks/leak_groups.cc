@@ -105,6 +105,10 @@ std::vector<LeakGroup> group_leaks(const std::vector<Leak>& leaks, const Tables&
     LeakEvidence evidence = evidence_of(leak, all, tables, holders, told_of);
     const LeakName& name = name_leak(evidence);
     ++*steps;
+    std::vector<uint32_t> caches;
+    if (is_all_kv_cache(name, evidence)) {
+      for (const LeakStack& stack : leak.stacks) caches.push_back(stack.stack);
+    }
     if (!is_unknown(evidence, name)) {
       const auto [known, is_new] =
           group_of.try_emplace(bug_of(leak, evidence, name), groups.size());
@@ -113,10 +117,11 @@ std::vector<LeakGroup> group_leaks(const std::vector<Leak>& leaks, const Tables&
         group.lines.push_back(&leak);
         add(leak, &group.whole);
         group.evidence.held_blocks += evidence.held_blocks;
+        group.caches.insert(group.caches.end(), caches.begin(), caches.end());
         continue;
       }
     }
-    groups.push_back({{&leak}, leak, std::move(evidence), &name});
+    groups.push_back({{&leak}, leak, std::move(evidence), &name, std::move(caches)});
   }
   join_what_graphs_keep(&groups, steps);
   for (LeakGroup& group : groups) {

@@ -17,6 +17,7 @@ struct LeakGroup {
   Leak whole;                      ///< the sums of all lines; its node is the first one's
   LeakEvidence evidence;           ///< of the whole; the holder is that of every line
   const LeakName* name = nullptr;  ///< of every line
+  std::vector<uint32_t> caches;    ///< stacks of lines that keep nothing but a KV cache
 };
 
 /// Lines of one process and device whose bug has the same name and whose memory the same object

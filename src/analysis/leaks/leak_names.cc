@@ -173,6 +173,12 @@ constexpr LeakName kNoKnownBug = {
 
 bool is_kv_cache(const LeakName& name) { return std::string_view(name.name) == kKv.name; }
 
+bool is_all_kv_cache(const LeakName& name, const LeakEvidence& evidence) {
+  const bool are_pairs = evidence.holder && evidence.holder->tensors != 0 &&
+                         evidence.holder->in_pairs == evidence.holder->tensors;
+  return is_kv_cache(name) && (evidence.grows_one_block || are_pairs);
+}
+
 bool may_be_result(const LeakName& name, const LeakEvidence& evidence) {
   const std::string_view known = name.name;
   // Two tensors in a tuple are keys and values, or an output and its target.

@@ -18,6 +18,9 @@ struct LeakName {
 
 /// Whether the name says that what is kept is a KV cache.
 bool is_kv_cache(const LeakName& name);
+/// Whether all that the leak keeps is one, by who holds it or how it grows: most of it by its
+/// category leaves the rest to be something else.
+bool is_all_kv_cache(const LeakName& name, const LeakEvidence& evidence);
 
 /// Whether what is kept after the last step may be wanted: it has no graph, and nothing keeps it that
 /// is a bug by itself.

@@ -201,6 +201,19 @@ TEST(LeakNames, WhatIsAKvCacheByItsCategoryIsNamedOne) {
             "kv_cache_growth");
 }
 
+TEST(LeakNames, WhatIsMostlyACacheMayKeepSomethingElseToo) {
+  const auto is_all = [](LeakEvidence evidence, uint64_t tensors, uint64_t in_pairs) {
+    const TensorHolder holder{.owner = "variable", .tensors = tensors, .in_pairs = in_pairs};
+    evidence.holder = &holder;
+    return is_all_kv_cache(name_leak(evidence), evidence);
+  };
+  EXPECT_TRUE(is_all({.in_module = true}, 80, 80));
+  EXPECT_FALSE(is_all({.in_module = true}, 80, 79));
+  EXPECT_FALSE(is_all({.in_module = true, .in_cache = true}, 80, 0));
+  EXPECT_TRUE(is_all({.grows_one_block = true}, 1, 0));
+  EXPECT_FALSE(is_all({.grows_one_block = true, .is_training = true}, 1, 0));
+}
+
 TEST(LeakNames, EveryNameHasAFix) {
   for (const LeakEvidence& evidence :
        {LeakEvidence{}, LeakEvidence{.in_child = true}, LeakEvidence{.in_module = true}}) {

@@ -50,10 +50,10 @@ class _Holder:
         return {"entries": len(self.limited), "most_entries": self.limited.maxlen}
 
 
-def _is_in_tuple(way: Way) -> bool:
-    """With other tensors and nothing else, as keys and values are."""
+def _is_in_pair(way: Way) -> bool:
+    """With one other tensor, as keys and values are: more may be the outputs of many calls."""
     holder = way.values[-2] if len(way.values) > 1 else None
-    return type(holder) is tuple and len(holder) > 1 and all(issubclass(type(one), torch.Tensor) for one in holder)
+    return type(holder) is tuple and len(holder) == 2 and all(issubclass(type(one), torch.Tensor) for one in holder)
 
 
 class _Look:
@@ -97,7 +97,7 @@ class _Look:
                 rest.append(tensor)
                 continue
             name = name_of(way, hooked)
-            self.add(tensor, name, _is_in_tuple(way))
+            self.add(tensor, name, _is_in_pair(way))
             reached.append((tensor, self.index_of(name)))
         # Their graphs after all that is held by name: a name is nearer than a graph.
         self.add_graphs(reached)
