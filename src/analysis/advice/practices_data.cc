@@ -50,10 +50,11 @@ void find_loaded(const PracticeEvidence& evidence, const DeviceAnalysis& device,
   out->push_back(std::move(candidate));
 }
 
-/// What no model made may be data too: autograd does not save a set of which every step copies a
-/// part.
-bool is_data(const CategoryHolder& holder) {
-  return holder.category == Category::kInput || holder.why == WhyUnknown::kOutside;
+/// What no model made may be data too where a model is trained: autograd does not save a set of which
+/// every step copies a part. Where nothing is trained it is as likely a cache that is made in advance.
+bool is_data(const CategoryHolder& holder, const GraphEvidence& graph) {
+  if (holder.category == Category::kInput) return true;
+  return holder.why == WhyUnknown::kOutside && graph.backward_passes > 0;
 }
 
 /// One large data tensor, allocated once and live to the end, of which each step uses a part.
@@ -74,7 +75,7 @@ void find_whole_data(const PracticeEvidence& evidence, const DeviceAnalysis& dev
   uint64_t bytes = 0;
   for (const CategoryHolder& holder : device.categories.at_peak) {
     const auto made = evidence.graph.allocated.find(holder.stack);
-    if (!is_data(holder) || made == evidence.graph.allocated.end()) continue;
+    if (!is_data(holder, evidence.graph) || made == evidence.graph.allocated.end()) continue;
     // Batches are made again and again, and are many where they are kept.
     if (made->second.count != holder.count || holder.count > kFew) continue;
     if (holder.bytes / holder.count < kMuchMore * largest_activation) continue;
