@@ -25,14 +25,16 @@ bool is_weight(Category category) {
          category == Category::kOptimizerState || category == Category::kGradient;
 }
 
-/// Memory of torch.load() that no model took over, while steps go on.
+/// Memory of torch.load() that no model took over, while steps go on. What was freed before a model
+/// was called, a temporary, is not kept.
 void find_loaded(const PracticeEvidence& evidence, const DeviceAnalysis& device,
                  std::vector<PracticeCandidate>* out) {
   const Tables& tables = evidence.tables;
   PracticeCandidate candidate(device);
   uint64_t bytes = 0;
   for (const CategoryHolder& holder : device.categories.at_peak) {
-    if (is_weight(holder.category) || !has_file(tables, holder.stack, "/torch/serialization.py"))
+    if (is_weight(holder.category) || holder.category == Category::kTemporary ||
+        !has_file(tables, holder.stack, "/torch/serialization.py"))
       continue;
     bytes += holder.bytes;
     candidate.add_stack(holder.stack, tables);

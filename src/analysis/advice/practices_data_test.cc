@@ -53,5 +53,14 @@ TEST(DataPractices, WhatIsMadeInAdvanceIsDataOnlyWhereAModelIsTrained) {
   EXPECT_EQ(run.found(), (FoundData{{"data_in_memory", 500}}));
 }
 
+TEST(DataPractices, ACheckpointThatWasFreedWhenItWasCopiedIsNotKept) {
+  DataAtPeak run;
+  run.hold({.category = Category::kParameter}, 1000, "/me/train.py", 7);
+  run.hold({.category = Category::kTemporary}, 1000, "/x/torch/serialization.py", 4);
+  EXPECT_EQ(run.found(), FoundData{});
+  run.hold({.category = Category::kWeightCopy}, 1000, "/x/torch/serialization.py", 5);
+  EXPECT_EQ(run.found(), (FoundData{{"checkpoint_file_kept", 1000}}));
+}
+
 }  // namespace
 }  // namespace gpumemprof
