@@ -48,7 +48,7 @@ enum class AnalysisDepth : uint8_t {
 struct HostRoom {
   uint32_t pid = 0;
   std::string host;
-  uint64_t limit_bytes = 0;  ///< of the cgroup, or all that the machine has
+  uint64_t limit_bytes = 0;  ///< of the cgroup, of ulimit -v, or all that the machine has
   uint64_t free_bytes = 0;
 };
 

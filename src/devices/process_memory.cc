@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <string_view>
+
 #include "devices/proc_text.h"
 
 namespace gpumemprof {
@@ -12,15 +14,20 @@ Quantity field(const std::string& text, const char* key, const char* why) {
   return bytes ? Quantity::of(*bytes) : Quantity::absent(why);
 }
 
+/// The word of statm that begins at `begin`, pages.
+std::optional<uint64_t> bytes_of_pages(const std::string& statm, size_t begin) {
+  const auto pages = whole_number(statm.substr(begin, statm.find(' ', begin) - begin));
+  const long page = sysconf(_SC_PAGESIZE);
+  if (!pages || page <= 0) return std::nullopt;
+  return *pages * static_cast<uint64_t>(page);
+}
+
 /// Pages in memory now, from statm: status lags behind by what each thread has not accounted yet.
 Quantity resident_now(const std::string& folder, const std::string& status) {
   const std::string text = read_proc_text(folder + "/statm");
   const size_t begin = text.find(' ') + 1;
-  if (begin != 0) {
-    const auto pages = whole_number(text.substr(begin, text.find(' ', begin) - begin));
-    const long page = sysconf(_SC_PAGESIZE);
-    if (pages && page > 0) return Quantity::of(*pages * static_cast<uint64_t>(page));
-  }
+  if (const auto bytes = begin != 0 ? bytes_of_pages(text, begin) : std::nullopt)
+    return Quantity::of(*bytes);
   return field(status, "VmRSS", "the kernel does not report it");
 }
 
@@ -51,6 +58,20 @@ ProcessMemory read_process_memory(const std::string& proc, int pid, bool with_ps
                                       "no permission to read smaps_rollup of this process")
                               : Quantity::absent("not requested");
   return out;
+}
+
+std::optional<AddressSpace> read_address_space(const std::string& proc, int pid) {
+  constexpr std::string_view kLimit = "\nMax address space";
+  const std::string folder = proc + '/' + std::to_string(pid);
+  const std::string limits = read_proc_text(folder + "/limits");
+  const size_t line = limits.find(kLimit);
+  if (line == limits.npos) return std::nullopt;
+  const size_t begin = limits.find_first_not_of(' ', line + kLimit.size());
+  if (begin == limits.npos) return std::nullopt;
+  const auto limit = whole_number(limits.substr(begin, limits.find(' ', begin) - begin));
+  const auto mapped = bytes_of_pages(read_proc_text(folder + "/statm"), 0);
+  if (!limit || !mapped) return std::nullopt;  // "unlimited" is no number
+  return AddressSpace{.mapped_bytes = *mapped, .limit_bytes = *limit};
 }
 
 }  // namespace gpumemprof

@@ -1,6 +1,8 @@
 // The host memory of one process, as the kernel counts it.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "devices/quantity.h"
@@ -20,6 +22,13 @@ struct ProcessMemory {
 /// `proc` is "/proc". `with_pss`: read smaps_rollup too, which takes milliseconds for a large
 /// process and is refused for those of other users.
 ProcessMemory read_process_memory(const std::string& proc, int pid, bool with_pss);
+
+/// What a process has mapped, and may map (ulimit -v).
+struct AddressSpace {
+  uint64_t mapped_bytes = 0, limit_bytes = 0;
+};
+/// Absent where the process has no such limit, or is gone.
+std::optional<AddressSpace> read_address_space(const std::string& proc, int pid);
 
 /// What a walk through the page tables of a process tells, which takes the kernel milliseconds for
 /// a large one (smaps_rollup, smaps). Refused for processes of other users.

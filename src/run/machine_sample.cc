@@ -163,6 +163,10 @@ void add_host_values(const std::string& root, const std::vector<ProcessId>& proc
     host.put("file_bytes", of.file, id.pid);
     host.put("shared_bytes", of.shared, id.pid);
     host.put("swapped_bytes", of.swapped, id.pid);
+    if (const auto space = read_address_space(proc, id.pid)) {
+      host.put("mapped_bytes", SampledValue::of(space->mapped_bytes), id.pid);
+      host.put("mapped_limit_bytes", SampledValue::of(space->limit_bytes), id.pid);
+    }
     if (const auto stat = parse_stat(read_proc_text(proc + '/' + std::to_string(id.pid) + "/stat")))
       host.put("parent", SampledValue::of(static_cast<uint64_t>(stat->parent)), id.pid);
     host.put("program", SampledValue::of_text(program_of(command_line(proc, id.pid))), id.pid);

@@ -96,7 +96,14 @@ TEST_F(MachineSample, OfALostDeviceEveryFieldSaysWhy) {
 
 TEST_F(MachineSample, HasTheHostAndTheProcessesOfTheRun) {
   put_process(41, "Name: a\nVmHWM: 90 kB\nVmSize: 1 kB\nRssShmem: 3 kB\nVmSwap: 2 kB\n", 10);
-  add_host_values(root_, {{41, 777}, {42, 777}}, Walk::kNo, &sample_);
+  put("/proc/41/limits",
+      "Limit                     Soft Limit           Hard Limit           Units     \n"
+      "Max address space         50000000             unlimited            bytes     \n");
+  put_process(43, "Name: b\nVmSize: 1 kB\n", 1);
+  put("/proc/43/limits",
+      "Limit                     Soft Limit           Hard Limit           Units     \n"
+      "Max address space         unlimited            unlimited            bytes     \n");
+  add_host_values(root_, {{41, 777}, {42, 777}, {43, 777}}, Walk::kNo, &sample_);
   const uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   const auto said = [&](const char* field, int64_t pid = 0) {
     return value("/proc", "host", field, pid);
@@ -107,7 +114,10 @@ TEST_F(MachineSample, HasTheHostAndTheProcessesOfTheRun) {
   EXPECT_EQ(said("resident_bytes", 41), SampledValue::of(10 * page));
   EXPECT_EQ(said("peak_resident_bytes", 41), SampledValue::of(90 * 1024));
   EXPECT_EQ(said("resident_bytes", 42).kind, SampledKind::kGone);
-  EXPECT_EQ(said("processes"), SampledValue::of(2));
+  EXPECT_EQ(said("mapped_bytes", 41), SampledValue::of(9999 * page));
+  EXPECT_EQ(said("mapped_limit_bytes", 41), SampledValue::of(50000000));
+  EXPECT_EQ(said("mapped_limit_bytes", 43).kind, SampledKind::kGone) << "unlimited";
+  EXPECT_EQ(said("processes"), SampledValue::of(3));
 }
 
 }  // namespace

@@ -517,5 +517,22 @@ TEST(HostRooms, AreWhatWasLeftAtTheLastSampleThatHasTheProcess) {
   }
 }
 
+TEST(HostRooms, EndWhereAProcessMayMapNoMore) {
+  Values values;
+  say("total_bytes", 1000, 0, &values), say("available_bytes", 500, 0, &values);
+  for (const int64_t pid : {7, 8}) {
+    say("resident_bytes", 200, pid, &values);
+    say("mapped_bytes", 2900, pid, &values);
+    say("mapped_limit_bytes", pid == 7 ? 3000 : 9000, pid, &values);
+  }
+  const std::vector<HostRoom> rooms = host_rooms({host_samples({values})});
+  ASSERT_EQ(rooms.size(), 2u);
+  EXPECT_EQ(rooms[0].pid, 7u);
+  EXPECT_EQ(rooms[0].limit_bytes, 3000u);
+  EXPECT_EQ(rooms[0].free_bytes, 100u);
+  EXPECT_EQ(rooms[1].limit_bytes, 1000u) << "the machine has less";
+  EXPECT_EQ(rooms[1].free_bytes, 500u);
+}
+
 }  // namespace
 }  // namespace gpumemprof

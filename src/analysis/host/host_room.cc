@@ -8,12 +8,12 @@
 namespace gpumemprof {
 namespace {
 
-/// One series of the machine.
-struct OfMachine {
+/// One series of the machine, or of a process.
+struct OfHost {
   const RecordedSamples& samples;
   size_t series;
-  OfMachine(const RecordedSamples& samples, const char* field)
-      : samples(samples), series(samples.find({"/proc", "host", field, 0})) {}
+  OfHost(const RecordedSamples& samples, const char* field, int64_t pid = 0)
+      : samples(samples), series(samples.find({"/proc", "host", field, pid})) {}
 
   std::optional<uint64_t> at(size_t look) const {
     const auto* point = series == SIZE_MAX ? nullptr : samples.at(series, look);
@@ -27,7 +27,7 @@ struct OfMachine {
 std::vector<HostRoom> host_rooms(const std::vector<RecordedSamples>& all) {
   std::vector<HostRoom> out;
   for (const RecordedSamples& samples : all) {
-    const OfMachine totals(samples, "total_bytes"), availables(samples, "available_bytes"),
+    const OfHost totals(samples, "total_bytes"), availables(samples, "available_bytes"),
         limits(samples, "limit_bytes"), uses(samples, "limit_used_bytes");
     for (size_t i = 0; i < samples.series.size(); ++i) {
       const SampleKey& key = samples.series[i];
@@ -38,6 +38,8 @@ std::vector<HostRoom> host_rooms(const std::vector<RecordedSamples>& all) {
       if (after == 0) continue;
       const auto total = totals.at(after - 1), available = availables.at(after - 1);
       const auto limit = limits.at(after - 1), used = uses.at(after - 1);
+      const auto may_map = OfHost(samples, "mapped_limit_bytes", key.pid).at(after - 1);
+      const auto mapped = OfHost(samples, "mapped_bytes", key.pid).at(after - 1);
       std::optional<HostRoom> room;
       const auto take = [&](uint64_t limit_bytes, uint64_t free_bytes) {
         if (room && room->free_bytes <= free_bytes) return;
@@ -45,6 +47,7 @@ std::vector<HostRoom> host_rooms(const std::vector<RecordedSamples>& all) {
       };
       if (total && available) take(*total, std::min(*total, *available));
       if (limit && used) take(*limit, *limit - std::min(*limit, *used));
+      if (may_map && mapped) take(*may_map, *may_map - std::min(*may_map, *mapped));
       if (room) out.push_back(*std::move(room));
     }
   }

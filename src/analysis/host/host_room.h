@@ -9,8 +9,8 @@ namespace gpumemprof {
 
 struct RecordedSamples;  // recording/samples_file.h
 
-/// Of every process that the samples have, at its last sample: of its cgroup, where that has a limit
-/// and less is left in it, else of the machine.
+/// Of every process that the samples have, at its last sample: of its cgroup or of what it may map
+/// (ulimit -v), where that has a limit and less is left in it, else of the machine.
 std::vector<HostRoom> host_rooms(const std::vector<RecordedSamples>& samples);
 
 }  // namespace gpumemprof
