@@ -20,6 +20,7 @@
 #include "report/gate_report.h"
 #include "report/words.h"
 #include "run/child.h"
+#include "run/meta.h"
 
 namespace gpumemprof {
 namespace {
@@ -50,6 +51,15 @@ struct GateEnd {
 
 bool has_succeeded(int wait_status) {
   return WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0;
+}
+
+/// "the program was ended by SIGKILL: its peaks are those until then"; empty where it succeeded.
+std::string end_sentence(int wait_status) {
+  if (has_succeeded(wait_status)) return "";
+  const std::string end = WIFSIGNALED(wait_status)
+                              ? "was ended by " + signal_name(WTERMSIG(wait_status))
+                              : "exited with " + std::to_string(WEXITSTATUS(wait_status));
+  return "the program " + end + ": its peaks are those until then";
 }
 
 Result<std::optional<MemoryBaseline>> read_baseline(const std::string& path) {
@@ -202,7 +212,8 @@ int judge(const GateArguments& arguments, const GatePlan& plan, const RunOutcome
   }
   GateReport report{.subjects = *subjects,
                     .tolerance = arguments.tolerance,
-                    .limit = limit_with_unit(arguments.limit)};
+                    .limit = limit_with_unit(arguments.limit),
+                    .end = end_sentence(outcome.wait_status)};
   const bool compares = plan.baseline && !plan.writes;
   if (compares) report.baseline = arguments.baseline;
   report.peaks =
@@ -213,7 +224,7 @@ int judge(const GateArguments& arguments, const GatePlan& plan, const RunOutcome
       if (peak.verdict == PeakVerdict::kGrew) peak.verdict = PeakVerdict::kWithin;
   }
   if (plan.limit_bytes) apply_limit(*plan.limit_bytes, &report.peaks);
-  if (!arguments.run.quiet || report.failures() > 0) {
+  if (!arguments.run.quiet || report.failures() > 0 || !report.end.empty()) {
     for (const std::string& line : gate_lines(report)) say(one_line(line));
   }
   const int written = write_files(arguments, report);

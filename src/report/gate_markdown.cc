@@ -123,6 +123,7 @@ std::string gate_markdown(const GateReport& report) {
                         : fmt::format("{} of {} grew{}\n\n", format_count(failures),
                                       format_plural(report.peaks.size(), "peak"),
                                       compared.empty() ? " above the limit" : compared);
+  if (!report.end.empty()) head += report.end + ".\n\n";
   Comment comment(head + "| | | peak | baseline | change |\n|---|---|---:|---:|---:|\n");
   for (const bool has_failed : {true, false}) {
     for (const PeakComparison& peak : report.peaks)

@@ -14,11 +14,12 @@ struct GateReport {
   std::string baseline;               ///< its file as typed; empty: there was none to compare with
   std::string tolerance;              ///< as typed: "1%"
   std::string limit;                  ///< as typed, with a unit: "10MB"; empty: there was none
+  std::string end;  ///< how a program that failed ended, a sentence; empty: it succeeded
   size_t failures() const;
 };
 
-/// Lines for a terminal, without prefixes and newlines: what failed first, with the lines that
-/// grew.
+/// Lines for a terminal, without prefixes and newlines: how the program failed, then what failed,
+/// with the lines that grew.
 std::vector<std::string> gate_lines(const GateReport& report);
 
 /// A comment for a pull request, at most kMostCommentBytes, safe whatever names are in it.

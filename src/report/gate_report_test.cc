@@ -62,6 +62,13 @@ TEST(GateReport, APeakThatIsNotExactHasWhatWasLost) {
   EXPECT_EQ(lost_words({}), "");
 }
 
+TEST(GateReport, TellsFirstHowAProgramThatFailedEnded) {
+  GateReport report = gate_report_of({grown_peak()});
+  report.end = "the program exited with 7: its peaks are those until then";
+  EXPECT_EQ(gate_lines(report).front(), report.end);
+  EXPECT_NE(gate_markdown(report).find("\n\n" + report.end + ".\n\n| | |"), std::string::npos);
+}
+
 TEST(GateReport, NoSignOfANameIsMarkdown) {
   const std::string text = gate_markdown(gate_report_of({grown_peak("t.py::a[@user|x]")}));
   EXPECT_NE(text.find("<code>t.py::a&#91;&#64;user&#124;x&#93;</code>"), std::string::npos) << text;

@@ -109,6 +109,7 @@ std::string verdict_text(const PeakComparison& peak, const GateReport& report) {
 
 std::vector<std::string> gate_lines(const GateReport& report) {
   std::vector<std::string> out;
+  if (!report.end.empty()) out.push_back(report.end);
   size_t shown = 0, left_out = 0;
   for (const PeakComparison& peak : report.peaks) {
     if (!peak.has_failed()) continue;

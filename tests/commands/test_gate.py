@@ -152,6 +152,19 @@ def test_the_programs_own_failure_keeps_its_exit_code(program, kept):
     assert killed.rc == 128 + signal.SIGKILL and "exceeds the baseline" in killed.stderr.decode()
 
 
+def test_peaks_of_a_program_that_failed_are_those_until_then(program, kept, tmp_path):
+    for options in ([], ["-q"]):
+        files = ["--markdown", tmp_path / "c.md"]
+        killed = program("--baseline", "memory.json", *options, *files, run=("kill", 1_000_000))
+        assert killed.rc == 128 + signal.SIGKILL
+        said = "the program was ended by SIGKILL: its peaks are those until then"
+        assert "gpumemprof: " + said in killed.stderr.decode().splitlines()
+        assert (tmp_path / "c.md").read_text().splitlines()[3] == said + "."
+    done = program("--baseline", "memory.json", run=(7, 1_000_000))
+    assert "gpumemprof: the program exited with 7: its peaks are those until then" in done.stderr.decode().splitlines()
+    assert "until then" not in program("--baseline", "memory.json", run=(0, 1_000_000)).stderr.decode()
+
+
 def test_a_program_that_fails_makes_no_baseline(program, tmp_path):
     done = program("--baseline", "memory.json", "--reason", WORD, run=(1, 1000))
     assert done.rc == 1 and "the program failed: memory.json is not written" in done.stderr.decode()
