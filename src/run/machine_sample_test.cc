@@ -94,6 +94,14 @@ TEST_F(MachineSample, OfALostDeviceEveryFieldSaysWhy) {
             SampledValue::absent("the GPU has fallen off the bus (NVML: GPU is lost)"));
 }
 
+TEST(ProgramOf, IsTheCommandAndAPythonScript) {
+  EXPECT_EQ(program_of("/usr/bin/python3.11 -u /a/b/c/d.py --key s"), "python3.11 b/c/d.py");
+  EXPECT_EQ(program_of("python -m torch.distributed.run x"), "python -m torch.distributed.run");
+  EXPECT_EQ(program_of("python -c x"), "python -c");
+  EXPECT_EQ(program_of("torchrun --nproc 2 train.py"), "torchrun train.py");
+  EXPECT_EQ(program_of("/x/cc1plus -quiet -I /3.11.7/include/python3.11 -o /tmp/a.s"), "cc1plus");
+}
+
 TEST_F(MachineSample, HasTheHostAndTheProcessesOfTheRun) {
   put_process(41, "Name: a\nVmHWM: 90 kB\nVmSize: 1 kB\nRssShmem: 3 kB\nVmSwap: 2 kB\n", 10);
   put("/proc/41/limits",
