@@ -126,7 +126,7 @@ void take_sums(const HostSums& sums, const LiveState& state, Gatherer& gatherer,
     const auto rounding = std::find_if(parts.begin(), parts.end(), rounds);
     sum.device = rounding == parts.end() ? parts.front() : *rounding;
     sum.parts = parts;
-    sum.categories.why_not = "types of memory are known for PyTorch only";
+    sum.categories.why_not = "no operation that tells a type allocated them";
     std::fill(std::begin(sum.figures.actions), std::end(sum.figures.actions), 0);
     for (const uint16_t part : parts) {
       const auto device = known.find(part);

@@ -81,7 +81,8 @@ TEST(TensorflowWork, PlainWordsLeaveOutWhatIsLessThanATwentiethUnlessItIsTheFirs
   EXPECT_THAT(plain_words({{"adam/Sub", 951}, {"net/d/Relu", 49}}),
               HasSubstr(": 95.1 % optimizer. "));
   EXPECT_THAT(plain_words({{"Mul", 999}, {"net/d/Relu", 1}}),
-              HasSubstr("; their types are unknown, because "));
+              HasSubstr(": 99.9 % of unknown type. "));
+  EXPECT_THAT(plain_words({{"Mul", 999}}), HasSubstr("; their types are unknown, because "));
   std::vector<std::pair<std::string, uint64_t>> many;
   for (int i = 0; i < 25; ++i) many.emplace_back("net/d" + std::to_string(i) + "/Relu", 40);
   EXPECT_THAT(plain_words(many), HasSubstr(": 4.0 % forward net/d0. "));

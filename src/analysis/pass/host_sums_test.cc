@@ -40,6 +40,7 @@ TEST(HostSums, HaveAPeakOfTheirOwnAtTheMomentOfTheSum) {
     const Analysis analysis = *analyze_source(source, {});
     ASSERT_EQ(analysis.sums.size(), 1u) << "the other process has one allocator, which says all";
     const DeviceAnalysis& sum = analysis.sums[0];
+    EXPECT_EQ(sum.categories.why_not, "no operation that tells a type allocated them");
     EXPECT_EQ(sum.parts, (std::vector<uint16_t>{0, 1}));
     EXPECT_EQ(memory_name(sum, source.tables()), "tensorflow:cpu + mklcpu");
     EXPECT_EQ(sum.device, 1) << "one that rounds, as the sum then is not what was asked for";

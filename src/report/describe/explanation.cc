@@ -192,16 +192,16 @@ class Paragraph {
   }
 
   /// Of TensorFlow: "33.0 % optimizer sequential/dense, 20.1 % gradient and 9.3 % of unknown type";
-  /// empty where nothing that is worth a word is known.
+  /// empty where no type is known.
   std::string largest_layers() {
     if (!is_tensorflow(device_at(tables_, device_.device))) return {};
     std::vector<WorkRow> rows = work_rows(device_.holders_at_peak, tables_, WorkRows::kByPart);
+    if (std::ranges::all_of(rows, is_unknown_work)) return {};
     const auto is_small = [&](const WorkRow& row) { return row.bytes < peak_ / kLeastRowShare; };
     size_t named = 0;
     while (named < std::min(kMostNamed, rows.size()) && (named == 0 || !is_small(rows[named])))
       ++named;
     rows.resize(named);
-    if (std::ranges::all_of(rows, is_unknown_work)) return {};
     std::string text;
     for (size_t i = 0; i < named; ++i) {
       const char* before = i == 0 ? "" : i + 1 == named ? " and " : ", ";
