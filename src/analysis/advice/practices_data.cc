@@ -52,8 +52,8 @@ void find_loaded(const PracticeEvidence& evidence, const DeviceAnalysis& device,
   out->push_back(std::move(candidate));
 }
 
-/// What no model made may be data too where a model is trained: autograd does not save a set of which
-/// every step copies a part. Where nothing is trained it is as likely a cache that is made in advance.
+/// What no model made may be data too where a model is trained: autograd does not save a set of
+/// which every step copies a part. Else it is as likely a cache that is made in advance.
 bool is_data(const CategoryHolder& holder, const GraphEvidence& graph) {
   if (holder.category == Category::kInput) return true;
   return holder.why == WhyUnknown::kOutside && graph.backward_passes > 0;

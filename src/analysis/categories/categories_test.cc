@@ -399,8 +399,8 @@ TEST(Categories, TheLastBlockOfARequestsCacheIsOneThoughItsCallAllocatedLast) {
   }
 }
 
-/// Three take turns; each call makes a larger block than its one before. It frees that one itself, as
-/// a cache does, or the program does after it, as with the last results.
+/// Three take turns; each call makes a larger block than its one before. It frees that one itself,
+/// as a cache does, or the program does after it, as with the last results.
 TEST(Categories, CachesOfSessionsThatTakeTurnsAreCaches) {
   for (const bool frees_in_call : {true, false}) {
     Program p;
