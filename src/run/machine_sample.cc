@@ -125,15 +125,16 @@ std::string_view end_of_path(std::string_view path) {
 
 std::string program_of(std::string_view command) {
   std::string out;
-  bool takes_next = false, is_python = false;
+  bool takes_next = false, is_of_script = false;
   for (size_t at = 0; at < command.size();) {
     const size_t end = std::min(command.find(' ', at), command.size());
     const std::string_view word = command.substr(at, end - at);
     at = end + 1;
     if (out.empty()) {
       out = word.substr(word.rfind('/') + 1);
-      is_python = out.starts_with("python") || out.starts_with("pypy");
-    } else if (!is_python && !word.ends_with(".py")) {
+      is_of_script =
+          out.starts_with("python") || out.starts_with("pypy") || out == "bash" || out == "sh";
+    } else if (!is_of_script && !word.ends_with(".py")) {
       continue;  // perhaps the value of an option before it
     } else if (word == "-c") {
       return out + " -c";

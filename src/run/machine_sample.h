@@ -23,8 +23,8 @@ enum class Walk { kNo, kPages };
 void add_host_values(const std::string& root, const std::vector<ProcessId>& processes, Walk walk,
                      TakenSample* out);
 
-/// "python train.py" of a command line: the program and its Python script or module; "cc1plus" of
-/// another program's. Arguments may be secrets.
+/// "python train.py" of a command line: the program and the script or module of Python or a
+/// shell; "cc1plus" of another program's. Arguments may be secrets.
 std::string program_of(std::string_view command);
 
 /// All that the drivers told, each field a value or absent with the reason.

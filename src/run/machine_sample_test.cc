@@ -98,6 +98,7 @@ TEST(ProgramOf, IsTheCommandAndAPythonScript) {
   EXPECT_EQ(program_of("/usr/bin/python3.11 -u /a/b/c/d.py --key s"), "python3.11 b/c/d.py");
   EXPECT_EQ(program_of("python -m torch.distributed.run x"), "python -m torch.distributed.run");
   EXPECT_EQ(program_of("python -c x"), "python -c");
+  EXPECT_EQ(program_of("bash a/run.sh"), "bash a/run.sh");
   EXPECT_EQ(program_of("torchrun --nproc 2 train.py"), "torchrun train.py");
   EXPECT_EQ(program_of("/x/cc1plus -quiet -I /3.11.7/include/python3.11 -o /tmp/a.s"), "cc1plus");
 }
