@@ -29,11 +29,11 @@ Period of_rounds(const ProcessHistory& history, const Tables& tables, uint32_t f
   const auto rounds = find_rounds(history, tables, from_window, &period.why_none);
   if (!rounds) return period;
   period.from = Period::From::kRounds;
-  period.stack = rounds->metronome->stack;
+  period.stack = rounds->stack;
   period.are_steps = rounds->have_passes, period.in_worker = rounds->in_worker;
   std::vector<uint32_t> by_window(history.windows());
   uint64_t allocs = 0, done = 0;
-  for (const HeldCell& cell : rounds->metronome->cells) {
+  for (const HeldCell& cell : rounds->cells) {
     if (cell.window < from_window) continue;
     allocs += cell.allocs;
     by_window[cell.window] = static_cast<uint32_t>(allocs / rounds->allocs_a_round - done);

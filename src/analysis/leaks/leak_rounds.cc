@@ -1,8 +1,10 @@
 #include "analysis/leaks/leak_rounds.h"
 
 #include <algorithm>
+#include <deque>
 #include <functional>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "analysis/categories/attribution.h"
@@ -25,6 +27,9 @@ constexpr uint64_t kShareOfKept = 8;
 constexpr uint64_t kMostAllocsOfJoin = 8;
 /// It makes a larger block to its end: the last one is among the last so many rounds.
 constexpr uint64_t kLastJoins = 4;
+/// Models take each other's place where they are so many, each called so often: the layers of a
+/// model that are made and called one by one are called once.
+constexpr uint64_t kLeastModels = 4, kLeastCallsOfModel = 3;
 
 struct Beat {
   const SiteHistory* site;
@@ -80,6 +85,19 @@ std::vector<Frame> code_of(const Tables& tables, uint32_t stack) {
   }
   std::ranges::reverse(out);
   return out;
+}
+
+/// The stack without what its inner end tells beside code: the module's name.
+uint32_t code_node(const Tables& tables, uint32_t stack) {
+  return tables.stacks.find_node(stack, [&](const Frame& frame) {
+    return !is_torch_label(tables.strings.get(frame.file));
+  });
+}
+
+bool is_of_module(const Tables& tables, uint32_t stack) {
+  return tables.stacks.find_node(stack, [&](const Frame& frame) {
+    return tables.strings.get(frame.file) == kModuleFile;
+  }) != 0;
 }
 
 bool is_same_function(const Frame& a, const Frame& b) {
@@ -247,6 +265,81 @@ Loop best_loop(const std::vector<Beat>& beats, const Tables& tables, uint64_t* s
   return best;
 }
 
+/// How many follow one another: those that take turns, as the layers of a model do, are one.
+uint64_t count_in_turn(const std::vector<const SiteHistory*>& by_first) {
+  uint64_t count = 0, last = 0;
+  for (const SiteHistory* site : by_first) {
+    if (count == 0 || site->first_alloc > last) ++count;
+    last = std::max(last, site->last_alloc);
+  }
+  return count;
+}
+
+SiteHistory merged(const std::vector<const SiteHistory*>& by_first) {
+  SiteHistory out{.stack = by_first.front()->stack, .device = by_first.front()->device};
+  out.first_alloc = by_first.front()->first_alloc;
+  std::map<uint32_t, uint32_t> allocs_by_window;
+  for (const SiteHistory* site : by_first) {
+    out.alloc_count += site->alloc_count, out.alloc_bytes += site->alloc_bytes;
+    out.live_count += site->live_count, out.live_bytes += site->live_bytes;
+    out.last_alloc = std::max(out.last_alloc, site->last_alloc);
+    for (const HeldCell& cell : site->cells) allocs_by_window[cell.window] += cell.allocs;
+  }
+  for (const auto& [window, allocs] : allocs_by_window) {
+    if (allocs != 0) out.cells.push_back({.window = window, .allocs = allocs});
+  }
+  return out;
+}
+
+/// What is looked for beats: the stacks of a process, those of models that take each other's place
+/// as one for each code.
+class Stacks {
+ public:
+  Stacks(const ProcessHistory& history, const Tables& tables) {
+    std::map<std::pair<uint16_t, uint32_t>, std::vector<const SiteHistory*>> by_code;
+    std::set<uint64_t> counts_outside;
+    for (const SiteHistory& site : history.sites) {
+      if (site.first_alloc != 0 && is_of_module(tables, site.stack)) {
+        by_code[{site.device, code_node(tables, site.stack)}].push_back(&site);
+      } else if (site.alloc_count >= kLeastModels * kLeastCallsOfModel &&
+                 !attribution_of(tables, site.stack).is_in_setup) {
+        counts_outside.insert(site.alloc_count);
+      }
+    }
+    std::map<const SiteHistory*, const SiteHistory*> one_for;  // null: it is in another one
+    for (auto& [code, sites] : by_code) {
+      if (!take_turns(&sites, counts_outside)) continue;
+      for (const SiteHistory* site : sites) one_for[site] = nullptr;
+      one_for[sites.front()] = &models_.emplace_back(merged(sites));
+    }
+    for (const SiteHistory& site : history.sites) {
+      const auto one = one_for.find(&site);
+      const SiteHistory* stack = one == one_for.end() ? &site : one->second;
+      if (stack) all_.push_back(stack);
+    }
+  }
+
+  const std::vector<const SiteHistory*>& all() const { return all_; }
+
+ private:
+  /// Something outside of the modules is made with every call: that tells how often they are called.
+  static bool take_turns(std::vector<const SiteHistory*>* sites,
+                         const std::set<uint64_t>& counts_outside) {
+    if (sites->size() < kLeastModels) return false;
+    std::ranges::sort(*sites, {}, &SiteHistory::first_alloc);
+    const uint64_t models = count_in_turn(*sites);
+    if (models < kLeastModels) return false;
+    uint64_t allocs = 0;
+    for (const SiteHistory* site : *sites) allocs += site->alloc_count;
+    return std::ranges::any_of(counts_outside, [&](uint64_t calls) {
+      return calls >= kLeastCallsOfModel * models && is_multiple(allocs, calls);
+    });
+  }
+
+  std::deque<SiteHistory> models_;
+  std::vector<const SiteHistory*> all_;
+};
+
 /// Over more of the run, and then more evenly.
 bool keeps_time_better(const Beat& a, const Beat& b) {
   const uint32_t span_a = a.last - a.first, span_b = b.last - b.first;
@@ -256,16 +349,16 @@ bool keeps_time_better(const Beat& a, const Beat& b) {
 /// A round is one call of a line, and most stacks of the call allocate once in it. Where the calls
 /// are too few to be a loop by themselves, what allocates several times in each looks like one: the
 /// beat of the calls, or nothing where `metronome` keeps it.
-std::optional<Beat> beat_of_calls(const ProcessHistory& history, const Tables& tables,
+std::optional<Beat> beat_of_calls(const Stacks& of_process, const Tables& tables, uint32_t windows,
                                   uint32_t from_window, const Beat& metronome) {
   const uint32_t line = call_line(tables, metronome.site->stack);
   if (line == 0) return std::nullopt;  // without a stack nothing is known to be of one call
   std::map<uint64_t, std::vector<Beat>> by_count;
   size_t stacks = 0;
-  for (const SiteHistory& site : history.sites) {
-    if (site.alloc_count < 2 || call_line(tables, site.stack) != line) continue;
-    Beat beat = beat_of(site, from_window);
-    if (beat.count < 2 || !goes_on_to_end(beat, history.windows(), from_window)) continue;
+  for (const SiteHistory* site : of_process.all()) {
+    if (site->alloc_count < 2 || call_line(tables, site->stack) != line) continue;
+    Beat beat = beat_of(*site, from_window);
+    if (beat.count < 2 || !goes_on_to_end(beat, windows, from_window)) continue;
     by_count[beat.count].push_back(beat);
     ++stacks;
   }
@@ -284,11 +377,12 @@ std::optional<Rounds> find_rounds(const ProcessHistory& history, const Tables& t
   uint64_t uncounted = 0;
   std::vector<Beat> beats;
   WorkReader reader(tables);
-  for (const SiteHistory& site : history.sites) {
-    Beat beat = beat_of(site, from_window);
-    if (beat.count < kLeastRounds || attribution_of(tables, site.stack).is_in_setup) continue;
+  const Stacks stacks(history, tables);
+  for (const SiteHistory* site : stacks.all()) {
+    Beat beat = beat_of(*site, from_window);
+    if (beat.count < kLeastRounds || attribution_of(tables, site->stack).is_in_setup) continue;
     if (!goes_on_to_end(beat, history.windows(), from_window)) continue;
-    beat.is_pass = is_pass(site, tables, &reader);
+    beat.is_pass = is_pass(*site, tables, &reader);
     beats.push_back(beat);
   }
   const Loop loop = best_loop(beats, tables, steps ? steps : &uncounted);
@@ -302,14 +396,16 @@ std::optional<Rounds> find_rounds(const ProcessHistory& history, const Tables& t
     if (!metronome || keeps_time_better(*beat, *metronome)) metronome = beat;
   }
   uint64_t count = loop.count;
-  const std::optional<Beat> calls = beat_of_calls(history, tables, from_window, *metronome);
+  const std::optional<Beat> calls =
+      beat_of_calls(stacks, tables, history.windows(), from_window, *metronome);
   if (calls) metronome = &*calls, count = calls->count;
   if (count < kLeastSteps) {
     *why_none = "the line of the repeated allocations is called fewer than " +
                 std::to_string(kLeastSteps) + " times";
     return std::nullopt;
   }
-  Rounds out{.metronome = metronome->site,
+  Rounds out{.stack = metronome->site->stack,
+             .cells = metronome->site->cells,
              .count = count,
              .allocs_a_round = metronome->allocs_a_round,
              .in_worker = loop.in_worker};

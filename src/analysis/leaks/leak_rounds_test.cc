@@ -138,6 +138,43 @@ TEST_F(LeakRounds, RoundsThatTrainALayerOfTensorFlowHavePasses) {
   EXPECT_FALSE(have_passes("RangeDataset"));
 }
 
+/// `models` take each other's place, each called `calls` times: one stack each, on one line; and an
+/// input for each call.
+ProcessHistory models_in_turn(Tables* tables, uint32_t line, uint32_t models, uint32_t calls) {
+  ProcessHistory history;
+  SiteHistory input{.stack = line, .alloc_count = uint64_t{models} * calls, .first_alloc = 1};
+  for (uint32_t model = 0; model < models; ++model) {
+    const uint32_t name = tables->strings.intern("Linear#" + std::to_string(model + 1));
+    const uint32_t label = tables->stacks.intern_frame({tables->strings.intern(kModuleFile), name});
+    SiteHistory called{.stack = tables->stacks.push(line, label), .alloc_count = calls};
+    for (uint32_t call = 0; call < calls; ++call) {
+      input.cells.push_back({.window = history.windows(), .allocs = 1});
+      history.end_ns.push_back(history.windows());
+      called.cells.push_back({.window = history.windows(), .allocs = 1});
+      history.end_ns.push_back(history.windows());
+      called.last_alloc = history.windows();
+      if (call == 0) called.first_alloc = called.last_alloc;
+    }
+    history.sites.push_back(called);
+  }
+  input.last_alloc = history.windows() - 1;
+  history.sites.push_back(input);
+  return history;
+}
+
+TEST_F(LeakRounds, ModelsThatTakeEachOthersPlaceAreCalledInOneLoop) {
+  const auto found = find_rounds(models_in_turn(&tables_, line(7), 40, 3), tables_, 0, &why_);
+  ASSERT_TRUE(found) << why_;
+  EXPECT_EQ(found->count, 120u) << "40 models, each called 3 times";
+  EXPECT_EQ(found->allocs_a_round, 1u);
+  EXPECT_TRUE(found->have_passes);
+}
+
+TEST_F(LeakRounds, LayersThatAreCalledOneByOneAreNoLoop) {
+  EXPECT_FALSE(find_rounds(models_in_turn(&tables_, line(7), 40, 1), tables_, 0, &why_));
+  EXPECT_EQ(why_, "nothing else occurs as often as the most frequent allocation");
+}
+
 /// One stack that makes a row and joins it with the table, `kRounds` times; `kept` of it stays.
 ProcessHistory joins(uint32_t stack, uint64_t kept) {
   ProcessHistory history;
