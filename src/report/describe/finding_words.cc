@@ -30,12 +30,13 @@ std::string pace_text(uint64_t seconds) {
 }
 
 /// "train.py:9 2.00 KiB a step, train.py:12 1.00 KiB, and 4 more lines".
-std::string lines_text(const std::vector<FindingLine>& lines) {
+std::string lines_text(const std::vector<FindingLine>& lines, const char* step) {
   constexpr size_t kMostLines = 6;
   std::string text;
   for (size_t i = 0; i < std::min(lines.size(), kMostLines); ++i) {
     text += fmt::format("{}{} {}{}", i == 0 ? "" : ", ", lines[i].text,
-                        format_bytes(lines[i].bytes_a_step), i == 0 ? " a step" : "");
+                        format_bytes(lines[i].bytes_a_step),
+                        i == 0 ? fmt::format(" a {}", step) : "");
   }
   if (lines.size() > kMostLines) {
     text += fmt::format(", and {}", format_plural(lines.size() - kMostLines, "more line"));
@@ -98,7 +99,7 @@ std::vector<std::string> finding_details(const Finding& finding) {
                               is_after ? "it comes after the last step of the program"
                                        : "the program marks no steps, or too few"));
   }
-  if (!finding.lines.empty()) out.push_back("Lines: " + lines_text(finding.lines));
+  if (!finding.lines.empty()) out.push_back("Lines: " + lines_text(finding.lines, step));
   const auto survivors = named(finding.rates, "survivors_a_step");
   if (survivors && *survivors > 0) {
     const auto module = named(finding.facts, "module");

@@ -37,6 +37,8 @@ TEST(FindingWords, GrowthOfALoopWithoutAKnownStepIsToldByTheRound) {
                 "last allocation (confidence 0.99)",
                 "About 1 block a round stays live",
                 "The limit of 8.00 KiB is reached in 90 more rounds"}));
+  finding.lines = {{1, "a.py:1", 9, 1024}};
+  EXPECT_EQ(finding_details(finding).at(1), "Lines: a.py:1 1.00 KiB a round");
 }
 
 TEST(FindingWords, ALeakIsCalledALeakWhetherItsHolderIsKnownOrNot) {
