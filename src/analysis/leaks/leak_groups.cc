@@ -29,8 +29,8 @@ void add(const Leak& line, Leak* whole) {
   whole->bytes_a_step += line.bytes_a_step;
   whole->survivors_a_step += line.survivors_a_step;
   whole->live_bytes += line.live_bytes;
-  whole->grown_bytes += line.grown_bytes;
   whole->steps = std::max(whole->steps, line.steps);
+  whole->grown_bytes = grown_in_steps(*whole);
 }
 
 /// Whether nearly all rises of both are in the same steps, and these are not most steps, in which any

@@ -46,6 +46,16 @@ class LeakGroups : public testing::Test {
   std::vector<Leak> leaks_;
 };
 
+TEST_F(LeakGroups, WhatIsGrownIsTheRateTimesTheStepsWhereLinesAreMeasuredOverOthers) {
+  leaks_ = {leak(7, 400, "model.a"), leak(9, 300, "model.b")};
+  leaks_[1].steps = 5, leaks_[1].grown_bytes = 5 * 300;
+  const auto all = groups();
+  ASSERT_EQ(line_counts(all), std::vector<size_t>{2});
+  EXPECT_EQ(all[0].whole.steps, 10u);
+  EXPECT_EQ(all[0].whole.bytes_a_step, 700);
+  EXPECT_EQ(all[0].whole.grown_bytes, 7000u) << "700 bytes in each of 10 steps, not 5500";
+}
+
 TEST_F(LeakGroups, LinesOfOneBugAreOneWithTheSumsOfAll) {
   leaks_ = {leak(7, 400, "model.a"), leak(9, 300, "model.b"), leak(8, 200, "model.b")};
   const auto all = groups();

@@ -3,6 +3,7 @@
 #include <absl/container/flat_hash_map.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -83,7 +84,7 @@ void add(const SiteHistory& site, const LeakGrowth& growth, const SurvivorsBySit
     }
   }
   leak->bytes_a_step += growth.bytes_a_step;
-  leak->live_bytes += site.live_bytes, leak->grown_bytes += growth.grown_bytes;
+  leak->live_bytes += site.live_bytes;
   leak->steps = std::max(leak->steps, growth.steps);
   leak->stacks.push_back(std::move(stack));
 }
@@ -92,6 +93,7 @@ void finish(Leak* leak) {
   std::ranges::stable_sort(leak->stacks, std::greater<>(),
                            [](const LeakStack& s) { return s.growth.bytes_a_step; });
   const LeakGrowth& most = leak->stacks.front().growth;
+  leak->grown_bytes = grown_in_steps(*leak);
   leak->z = most.z, leak->warm_up_steps = most.warm_up_steps;
   leak->rise_steps = most.rise_steps, leak->slows = most.slows;
 }
@@ -198,8 +200,8 @@ class Search {
         add(*site, growth->second, survivors(growth->second.warm_up_steps), &leak);
       }
     }
-    if (was_given_back(line, period_, leak.grown_bytes)) return std::nullopt;
     finish(&leak);
+    if (was_given_back(line, period_, leak.grown_bytes)) return std::nullopt;
     return leak;
   }
 
@@ -274,6 +276,11 @@ void tell_passes(const ProcessHistory& history, const Period& period, const Tabl
 }
 
 }  // namespace
+
+uint64_t grown_in_steps(const Leak& leak) {
+  const double bytes = leak.bytes_a_step * static_cast<double>(leak.steps);
+  return static_cast<uint64_t>(std::llround(std::max(0.0, bytes)));
+}
 
 uint32_t call_line(const Tables& tables, uint32_t stack) {
   uint32_t outside = stack;

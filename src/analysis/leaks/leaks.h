@@ -34,7 +34,7 @@ struct Leak {
   std::vector<LeakStack> stacks;  ///< that grow; the one that grows most first
   std::vector<uint32_t> others;   ///< stacks of the same line that do not
   double bytes_a_step = 0, survivors_a_step = 0;
-  uint64_t live_bytes = 0, grown_bytes = 0;
+  uint64_t live_bytes = 0, grown_bytes = 0;  ///< grown_in_steps()
   uint64_t steps = 0, warm_up_steps = 0;  ///< looked at; left out before
   double z = 0;                           ///< Mann-Kendall's, of the stack that grows most
   std::vector<uint64_t> rise_steps;       ///< of that stack
@@ -48,6 +48,9 @@ struct Leak {
   bool slows = false;         ///< LeakGrowth's, of the stack that grows most
   bool is_used_after = false; ///< something new is allocated when the line has done so to its end
 };
+
+/// What the leak grows by in `steps` at its rate: not all of its stacks are measured over as many.
+uint64_t grown_in_steps(const Leak& leak);
 
 /// The line that a stack is told by: own_node(), else the innermost line of a library.
 uint32_t leak_line(const Tables& tables, uint32_t stack);
