@@ -117,5 +117,39 @@ TEST_F(LeakGroups, EachLineLooksAtAFewGroupsHoweverManyThereAre) {
   EXPECT_LE(steps, 2 * kLines);
 }
 
+TEST_F(LeakGroups, WhatAConstructorMakesForAttributesOfOneKindOfObjectsIsOne) {
+  tables_.processes.push_back({.pid = 5, .start_ticks = 6});
+  tables_.devices.push_back({.process = 0});
+  const auto made = [&](uint32_t line, std::string_view function, uint64_t allocs) {
+    Leak out = leak(line, 100);
+    out.node = tables_.stacks.push(0, frame("/srv/me/serve.py", function, line));
+    out.stacks[0].stack = out.node, out.stacks[0].alloc_count = allocs;
+    return out;
+  };
+  // Each line's memory is held by another attribute.
+  const auto counts = [&](std::string_view function, uint64_t allocs_of_v) {
+    leaks_ = {made(7, function, 30), made(8, function, allocs_of_v)};
+    std::vector<ProcessHolders> told(1);
+    told[0].pid = 5, told[0].start_ticks = 6;
+    HoldersLook& look = told[0].looks.emplace_back();
+    look.time_ns = 10;
+    look.holders = {{.path = "Cache.K, by caches in main (serve.py)", .name = "Cache.K",
+                     .owner = "attribute"},
+                    {.path = "Cache.V, by caches in main (serve.py)", .name = "Cache.V",
+                     .owner = "attribute"}};
+    LiveState state;
+    for (uint32_t i : {0u, 1u}) {
+      state.adopt(0, 100 * (i + 1), {.size_bytes = 50, .stack = leaks_[i].node});
+      look.by_address[100 * (i + 1)] = i;
+    }
+    HolderStacks holders(&told);
+    holders.finish(tables_, state);
+    return line_counts(group_leaks(leaks_, tables_, holders));
+  };
+  EXPECT_EQ(counts("main.<locals>.Cache.__init__", 30), std::vector<size_t>{2});
+  EXPECT_EQ(counts("Cache.__init__", 31), (std::vector<size_t>{1, 1})) << "not as often";
+  EXPECT_EQ(counts("Cache.append", 30), (std::vector<size_t>{1, 1})) << "two lists of one object";
+}
+
 }  // namespace
 }  // namespace gpumemprof
