@@ -229,10 +229,25 @@ uint64_t count_by_size(const Loop& loop) {
   return least;
 }
 
+/// Stacks by how often they allocate, the most often first.
+using StacksByCount = std::map<uint64_t, size_t, std::greater<>>;
+
+/// Where more stacks allocate once in several of these rounds than once in each, how often they do:
+/// a line makes several blocks in a call, as the K and the V of a cache.
+uint64_t count_of_more(const StacksByCount& stacks_by_count, uint64_t count) {
+  uint64_t most = count;
+  for (auto at = stacks_by_count.upper_bound(count); at != stacks_by_count.end(); ++at) {
+    if (at->first * kMostAllocsOfJoin < count) break;
+    const bool is_part = count % at->first == 0;
+    if (is_part && at->second > stacks_by_count.at(most)) most = at->first;
+  }
+  return most;
+}
+
 /// The shortest round that holds most of the work: half of all stacks or more allocate once in it,
 /// or a whole number of times. What happens in every other one is not it.
 Loop best_loop(const std::vector<Beat>& beats, const Tables& tables, uint64_t* steps) {
-  std::map<uint64_t, size_t, std::greater<>> stacks_by_count;
+  StacksByCount stacks_by_count;
   for (const Beat& beat : beats) ++stacks_by_count[beat.count];
   Loop best{.why_none = "nothing happens " + std::to_string(kLeastRounds) +
                         " times or more until the end of the process"};
@@ -256,9 +271,11 @@ Loop best_loop(const std::vector<Beat>& beats, const Tables& tables, uint64_t* s
     Loop loop = loop_of(count, std::move(of_round), tables);
     const bool is_found = loop.why_none.empty();
     // Another stack beats that time: the loop is its, and is looked at when its turn comes.
-    const uint64_t by_size = is_found ? count_by_size(loop) : count;
-    const bool is_several = by_size < count && stacks_by_count.contains(by_size);
-    if (is_several) until = by_size;
+    uint64_t calls = is_found ? count_by_size(loop) : count;
+    if (!stacks_by_count.contains(calls)) calls = count;
+    if (is_found && calls == count) calls = count_of_more(stacks_by_count, count);
+    const bool is_several = calls < count;
+    if (is_several) until = calls;
     if (is_found || best.beats.empty()) best = std::move(loop);
     if (is_found && !is_several) break;
   }

@@ -232,6 +232,29 @@ TEST_F(LeakRounds, ALineThatMakesSeveralSizesGoesRoundOnceForItsLargest) {
   EXPECT_EQ(found->count, 4 * kRounds);
 }
 
+TEST_F(LeakRounds, ALineThatMakesTwoBlocksInACallDoesNotHalveARoundOfMoreStacks) {
+  const auto count = [&](uint32_t stacks_once) {
+    ProcessHistory history;
+    history.sites.push_back({.stack = line(6), .alloc_count = 2 * kRounds, .live_count = 80});
+    history.sites.push_back({.stack = line(7), .alloc_count = 4 * kRounds});
+    for (uint32_t i = 0; i < stacks_once; ++i) {
+      history.sites.push_back({.stack = line(9 + i), .alloc_count = kRounds});
+    }
+    for (uint32_t round = 0; round < kRounds; ++round) {
+      for (SiteHistory& site : history.sites) {
+        const auto allocs = static_cast<uint32_t>(site.alloc_count / kRounds);
+        site.cells.push_back({.window = history.windows(), .allocs = allocs});
+        history.end_ns.push_back(history.windows());
+      }
+    }
+    const auto found = find_rounds(history, tables_, 0, &why_);
+    return found ? found->count : 0;
+  };
+  // Half of all stacks allocate a whole number of times in each of 80 rounds.
+  EXPECT_EQ(count(2), kRounds) << "two stacks once in 40 rounds, one in 80";
+  EXPECT_EQ(count(1), 2 * kRounds) << "it may be every other round";
+}
+
 /// `calls` of a module: in each of them one of its stacks makes two blocks, the others one.
 ProcessHistory calls_of(uint32_t twice, const std::vector<uint32_t>& once, uint32_t calls) {
   ProcessHistory history;
