@@ -147,6 +147,19 @@ uint64_t recording_start(const Tables& tables, uint64_t first_event_ns) {
   return start == UINT64_MAX ? first_event_ns : start;
 }
 
+void add_kept_after_set_up(const std::vector<ProcessHistory>& histories, const Tables& tables,
+                           std::vector<DeviceAnalysis>* devices) {
+  constexpr uint64_t kSetUp = 5;  // one part in so many of the time
+  for (DeviceAnalysis& device : *devices) {
+    const uint64_t span = device.last_time_ns - std::min(device.last_time_ns, device.first_time_ns);
+    for (const ProcessHistory& history : histories) {
+      if (history.process != tables.devices[device.device].process) continue;
+      device.kept_after_set_up =
+          kept_since(history, device.device, device.first_time_ns + span / kSetUp);
+    }
+  }
+}
+
 }  // namespace
 
 Result<Analysis> analyze_source(EventSource& source, const AnalysisOptions& options,
@@ -239,6 +252,7 @@ Result<Analysis> analyze_source(EventSource& source, const AnalysisOptions& opti
     const std::vector<ProcessHistory> histories =
         leaks.finish(state, [&](uint16_t device) { return gatherer.last_frees(device); });
     add_served_requests(histories, &analysis.devices);
+    add_kept_after_set_up(histories, source.tables(), &analysis.devices);
     add_leak_findings(histories, source.tables(),
                       {.capacity_bytes = options.capacity_bytes,
                        .host_rooms = options.host_rooms,

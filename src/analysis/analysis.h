@@ -120,6 +120,9 @@ struct DeviceAnalysis {
   /// All that was live right after the last allocation of its process, largest first: what a program
   /// frees after that it frees as it takes itself down. Of a snapshot: as holders_at_end.
   std::vector<Holder> holders_before_exit;
+  /// Of these, what was made after the first fifth of the device's time; empty where leaks are not
+  /// looked for.
+  std::vector<Holder> kept_after_set_up;
   std::vector<Holder> totals;  ///< allocated over the whole source; as holders, largest first
   std::vector<Temporary> temporaries;  ///< all, most often first
   uint64_t temporary_count = 0;

@@ -46,6 +46,19 @@ void tell_median_sizes(ProcessHistory* history) {
 
 }  // namespace
 
+std::vector<Holder> kept_since(const ProcessHistory& history, uint16_t device, uint64_t time_ns) {
+  std::map<uint32_t, Holder> by_stack;
+  for (const KeptBlock& block : history.kept) {
+    const bool is_since = block.time_ns != LiveBlock::kUnknownTime && block.time_ns >= time_ns;
+    if (block.device != device || !is_since) continue;
+    Holder& holder = by_stack.try_emplace(block.stack, Holder{block.stack, 0, 0}).first->second;
+    holder.bytes += block.size_bytes, ++holder.count;
+  }
+  std::vector<Holder> out;
+  for (const auto& [stack, holder] : by_stack) out.push_back(holder);
+  return out;
+}
+
 struct LeakGatherer::Open : SiteHistory {
   uint32_t window = kNone;  // the one that is open, not in `cells` yet
   uint32_t allocs = 0;      // in it

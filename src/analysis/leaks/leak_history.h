@@ -68,6 +68,9 @@ struct ProcessHistory {
   uint32_t windows() const { return static_cast<uint32_t>(end_ns.size()); }
 };
 
+/// Of these blocks on a device, those that were made at `time_ns` or later, by stack.
+std::vector<Holder> kept_since(const ProcessHistory& history, uint16_t device, uint64_t time_ns);
+
 /// Sees every event beside a LiveState. Not thread-safe.
 class LeakGatherer {
  public:

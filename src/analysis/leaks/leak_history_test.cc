@@ -84,6 +84,17 @@ TEST_F(LeakHistory, WhatIsFreedAfterTheLastAllocationIsStillHeld) {
   EXPECT_EQ(all[0].kept.size(), 51);  // the block of line 8 was freed after the last one, too
 }
 
+TEST_F(LeakHistory, WhatIsKeptSinceAMomentIsSummedByStack) {
+  for (int i = 0; i < 50; ++i) step(64);  // three events each: what is kept is made at 2, 5, 8, …
+  const std::vector<ProcessHistory> all = histories();
+  const std::vector<Holder> since = kept_since(all.at(0), 0, 122);
+  const auto kept = std::ranges::find(since, leak_, &Holder::stack);
+  ASSERT_NE(kept, since.end());
+  EXPECT_EQ(kept->count, 10u) << "of steps 41 to 50";
+  EXPECT_EQ(kept->bytes, 640u);
+  EXPECT_TRUE(kept_since(all.at(0), 1, 0).empty()) << "another device";
+}
+
 TEST_F(LeakHistory, WindowsAreMergedAndLoseNoAllocationAndNoFloor) {
   constexpr int kSteps = 3000;
   for (int i = 0; i < kSteps; ++i) step(10);

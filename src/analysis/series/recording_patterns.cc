@@ -113,16 +113,28 @@ class Patterns {
     return theil_sen_slope(steps, levels_.floor);
   }
 
-  /// Where one line holds most of what grew, that line at the end of the process; false elsewhere.
-  bool name_line_at_end(double grown_bytes, Finding* finding) const {
-    const std::vector<HolderLine> lines = group_by_line(device_.holders_before_exit, tables_);
+  /// The line that made most of what was made since the set-up and stayed, where that is most of what
+  /// grew; false elsewhere. Where that is not known, the line that held most at the end.
+  bool name_line(double grown_bytes, Finding* finding) const {
+    const bool is_since = !device_.kept_after_set_up.empty();
+    const std::vector<HolderLine> lines =
+        group_by_line(is_since ? device_.kept_after_set_up : device_.holders_before_exit, tables_);
     if (lines.empty() || lines[0].node == 0) return false;
     const HolderLine& most = lines[0];
     if (2 * static_cast<double>(most.bytes) < grown_bytes) return false;
     finding->stack = most.node;
-    finding->title += "; at the end " + short_line(tables_, most.node) + " held most, " +
-                      format_bytes(most.bytes);
-    finding->evidence.emplace_back("line_at_end_bytes", most.bytes);
+    if (!is_since) {
+      finding->title += "; at the end " + short_line(tables_, most.node) + " held most, " +
+                        format_bytes(most.bytes);
+      finding->evidence.emplace_back("line_at_end_bytes", most.bytes);
+      return true;
+    }
+    double all_bytes = 0;
+    for (const HolderLine& line : lines) all_bytes += static_cast<double>(line.bytes);
+    const uint64_t percent = whole(100 * static_cast<double>(most.bytes) / all_bytes);
+    finding->title += "; " + short_line(tables_, most.node) + " made " + std::to_string(percent) +
+                      " % of what came then and stayed, " + format_bytes(most.bytes);
+    finding->evidence.emplace_back("line_grown_bytes", most.bytes);
     return true;
   }
 
@@ -187,10 +199,10 @@ class Patterns {
           "memory grows steadily: the minimum rose by " + size_text(found.bytes) +
               " after the warm-up, " + pace,
           found.bytes, found.confidence, std::move(figures), "");
-      // No step says what is kept from one to the next: what is there at the end is a hint.
+      // No step says what is kept from one to the next: what stayed to the end is a hint.
       const bool is_line_named =
           !levels_.are_steps &&
-          (has_leak_ || is_harmless || name_line_at_end(found.bytes, &findings_.back()));
+          (has_leak_ || is_harmless || name_line(found.bytes, &findings_.back()));
       if (!is_line_named) findings_.back().fix = growth_fix();
     }
   }

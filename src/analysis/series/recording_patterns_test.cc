@@ -403,6 +403,19 @@ TEST(RecordingPatterns, WithoutStepsTheLineThatHeldMostAtTheEndIsNamed) {
   EXPECT_EQ(growth->fix, "") << "the line is named";
 }
 
+TEST(RecordingPatterns, WithoutStepsTheLineThatMadeMostOfWhatStayedIsNamed) {
+  MemorySource source = rounds(300, false, kTwenty, [](size_t) { return 1; });
+  Analysis analysis = *analyze_source(source, {.find_leaks = true});
+  add_patterns(source.tables(), std::nullopt, &analysis);
+  const Finding* growth = found(analysis, FindingKind::kSteadyGrowth);
+  ASSERT_NE(growth, nullptr);
+  // From 599.6 ms on, a fifth of 2998: 240 rounds; and the 20 MiB of the last one.
+  EXPECT_TRUE(growth->title.ends_with("; t.py:7 made 92 % of what came then and stayed, 240 MiB"))
+      << growth->title;
+  EXPECT_EQ(figure(*growth, "line_grown_bytes"), 240 * kMiB);
+  EXPECT_EQ(growth->stack, 1);
+}
+
 /// 300 blocks of 1 MiB of no known stack, one every 10 ms, that stay; of too few steps to tell a
 /// trend, 60 blocks each, or of none.
 MemorySource of_unknown_lines(bool with_steps) {
