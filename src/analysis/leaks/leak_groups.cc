@@ -91,8 +91,8 @@ void join_what_graphs_keep(std::vector<LeakGroup>* groups, uint64_t* steps) {
   groups->erase(groups->begin() + static_cast<ptrdiff_t>(left), groups->end());
 }
 
-/// The class whose constructor allocates at the line what the class's objects hold; empty where it is
-/// not so.
+/// The class whose constructor allocates at the line what the class's objects hold; empty where it
+/// is not so.
 std::string_view maker_of(const LeakGroup& group, const Tables& tables) {
   const TensorHolder* holder = group.evidence.holder;
   if (!holder || group.lines.size() != 1 || !holder->path.starts_with(holder->name)) return {};

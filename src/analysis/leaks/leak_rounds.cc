@@ -339,7 +339,7 @@ class Stacks {
   const std::vector<const SiteHistory*>& all() const { return all_; }
 
  private:
-  /// Something outside of the modules is made with every call: that tells how often they are called.
+  /// Something outside of the modules is made with every call: it tells how often they are called.
   static bool take_turns(std::vector<const SiteHistory*>* sites,
                          const std::set<uint64_t>& counts_outside) {
     if (sites->size() < kLeastModels) return false;

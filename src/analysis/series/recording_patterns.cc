@@ -113,8 +113,8 @@ class Patterns {
     return theil_sen_slope(steps, levels_.floor);
   }
 
-  /// The line that made most of what was made since the set-up and stayed, where that is most of what
-  /// grew; false elsewhere. Where that is not known, the line that held most at the end.
+  /// The line that made most of what was made since the set-up and stayed, where that is half of
+  /// the growth; false elsewhere. Where that is not known, the line that held most at the end.
   bool name_line(double grown_bytes, Finding* finding) const {
     const bool is_since = !device_.kept_after_set_up.empty();
     const std::vector<HolderLine> lines =
