@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "cli/cost_arguments.h"
 #include "cli/input.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/render.h"
 #include "cli/temporary_folder.h"
@@ -106,26 +107,20 @@ void add_advise_command(CLI::App& app, CommandContext& context) {
       "outside, and measures the saving. These are full runs, about five: each takes the program's "
       "whole time and writes its files again. Recommended: --steps N, which ends each run after N "
       "steps; --no-measuring runs the program once.");
-  command
-      ->add_option("path", arguments->paths,
-                   "recordings: folders or .gmp files; or, after --, a program")
-      ->type_name("DIR|FILE...")
+  add_value(command, "path", "DIR|FILE...", arguments->paths,
+            "recordings: folders or .gmp files; or, after --, a program")
       ->required();
   add_format_option(command, &arguments->format, false);
   add_output_option(command, &arguments->output);
   command->add_flag("--no-seal", arguments->no_seal, "do not compress the files of the recording");
   command->add_flag("--no-measuring", arguments->no_measuring,
                     "with a program: run it once and simulate");
-  command
-      ->add_option("--steps", arguments->steps,
-                   "with a program: end each run after this many optimizer steps (recommended; "
-                   "default: whole runs)")
-      ->type_name("N");
+  add_value(command, "--steps", "N", arguments->steps,
+            "with a program: end each run after this many optimizer steps (recommended; "
+            "default: whole runs)");
   add_cost_options(command, &arguments->prices);
-  command
-      ->add_option("--capacity", arguments->capacity,
-                   "with --price: memory of the board, if it is not in the recording")
-      ->type_name("SIZE");
+  add_value(command, "--capacity", "SIZE", arguments->capacity,
+            "with --price: memory of the board, if it is not in the recording");
   command->callback([arguments, &context] {
     context.exit_code =
         read_cost_options(arguments->prices, arguments->capacity, &arguments->cost);

@@ -11,6 +11,7 @@
 #include "cli/analyze_telemetry.h"
 #include "cli/commands.h"
 #include "cli/input.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/page.h"
 #include "cli/progress.h"
@@ -251,17 +252,14 @@ void add_advice_options(CLI::App* command, AnalyzeArguments* arguments) {
   command->add_flag("--advice,--optimize", arguments->optimize,
                     "also suggest what to change, with the bytes saved; JSON and HTML include it "
                     "for recordings of up to 5 million events");
-  command
-      ->add_option("--report", arguments->report_path,
-                   "also write the analysis and the advice to this file: Markdown if its name ends "
-                   "in .md, else text")
-      ->type_name("FILE");
+  add_value(command, "--report", "FILE", arguments->report_path,
+            "also write the analysis and the advice to this file: Markdown if its name ends "
+            "in .md, else text");
 }
 
 /// Options of `tfmemprof analyze` only.
 void add_documented_options(CLI::App* command, CLI::Option* path, AnalyzeArguments* arguments) {
-  command->add_option("--input", arguments->paths, "same as the positional path")
-      ->type_name("DIR|FILE...")
+  add_value(command, "--input", "DIR|FILE...", arguments->paths, "same as the positional path")
       ->excludes(path);
   command->add_flag("--detect-leaks", arguments->detect_leaks,
                     "accepted for compatibility; findings are always shown");
@@ -295,27 +293,18 @@ void add_analyze_command(CLI::App& app, CommandContext& context) {
   command->add_flag("--no-seal", arguments->no_seal, "do not compress the files of the recording");
   command->add_flag("--no-source", arguments->no_source,
                     "text: do not read source files to show the text of lines");
-  command
-      ->add_option("--fail-on", arguments->fail_on,
-                   "exit with 3 if a condition holds: a kind of finding such as leak, or "
-                   "peak>SIZE; separate several with commas")
-      ->type_name("CONDITION,...");
-  command
-      ->add_option("--capacity", arguments->capacity,
-                   "memory size (24GiB, 24GB or bytes), to predict when a leak exhausts it")
-      ->type_name("SIZE");
+  add_value(command, "--fail-on", "CONDITION,...", arguments->fail_on,
+            "exit with 3 if a condition holds: a kind of finding such as leak, or "
+            "peak>SIZE; separate several with commas");
+  add_value(command, "--capacity", "SIZE", arguments->capacity,
+            "memory size (24GiB, 24GB or bytes), to predict when a leak exhausts it");
   add_cost_options(command, &arguments->prices);
   command->add_flag("--visualization", arguments->visualization,
                     "also write the page, with memory over time, into --plot-dir");
-  command->add_option("--plot-dir", arguments->plot_folder, "created if missing")
-      ->type_name("DIR")
-      ->capture_default_str();
-  command
-      ->add_option(
-          "--sensitivity", arguments->sensitivity,
-          "samples: smallest growth that counts, as a share of the level; smaller finds more")
-      ->type_name("X")
-      ->capture_default_str();
+  add_defaulted(command, "--plot-dir", "DIR", arguments->plot_folder, "created if missing");
+  add_defaulted(
+      command, "--sensitivity", "X", arguments->sensitivity,
+      "samples: smallest growth that counts, as a share of the level; smaller finds more");
   command->callback([arguments, &context] {
     context.exit_code =
         arguments->paths.empty()

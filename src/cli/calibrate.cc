@@ -8,6 +8,7 @@
 #include "base/size.h"
 #include "cli/active_python.h"
 #include "cli/commands.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/trace_child.h"
 #include "estimate/calibration.h"
@@ -87,8 +88,8 @@ void add_calibrate_command(CLI::App& app, CommandContext& context) {
   command->add_option("--device", arguments->device, "number of the GPU, as in CUDA")
       ->capture_default_str()
       ->check(CLI::Range(0, 1023));
-  command->add_option("-o,--output", arguments->output, "write the calibration to this file")
-      ->type_name("FILE");
+  add_value(command, "-o,--output", "FILE", arguments->output,
+            "write the calibration to this file");
   command->callback([arguments, &context] { context.exit_code = calibrate(*arguments); });
 }
 

@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/size.h"
 #include "cli/commands.h"
+#include "cli/options.h"
 #include "estimate/prices.h"
 
 namespace gpumemprof {
@@ -13,15 +14,11 @@ constexpr size_t kMostListBytes = 1u << 20;
 }  // namespace
 
 void add_cost_options(CLI::App* command, CostArguments* arguments) {
-  command
-      ->add_option("--price", arguments->price,
-                   "price of the board per hour, such as 2.49/h or \"2.49 EUR/h\": shows what the "
-                   "waste costs per day")
-      ->type_name("PRICE");
-  command
-      ->add_option("--prices", arguments->prices,
-                   "a price list of boards, to name the cheapest that holds the peak")
-      ->type_name("FILE");
+  add_value(command, "--price", "PRICE", arguments->price,
+            "price of the board per hour, such as 2.49/h or \"2.49 EUR/h\": shows what the "
+            "waste costs per day");
+  add_value(command, "--prices", "FILE", arguments->prices,
+            "a price list of boards, to name the cheapest that holds the peak");
 }
 
 int read_cost_options(const CostArguments& arguments, const std::string& capacity,

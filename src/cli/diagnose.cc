@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "cli/commands.h"
+#include "cli/options.h"
 #include "cli/tensorflow.h"
 #include "cli/watch.h"
 #include "cli/watch_arguments.h"
@@ -265,20 +266,13 @@ int diagnose(DiagnoseArguments& arguments) {
 void add_diagnose_command(CLI::App& app, CommandContext& context) {
   auto arguments = std::make_shared<DiagnoseArguments>();
   CLI::App* command = app.add_subcommand("diagnose", "collect a diagnostic bundle");
-  command
-      ->add_option("-o,--output", arguments->output,
-                   "destination: inside this folder if it exists, else this folder")
-      ->type_name("DIR");
+  add_value(command, "-o,--output", "DIR", arguments->output,
+            "destination: inside this folder if it exists, else this folder");
   add_device_option(command, context, &arguments->device);
-  command
-      ->add_option("--duration", arguments->pace.duration_s,
-                   "seconds of sampling (default: 5); 0 takes no samples")
-      ->type_name("S");
-  command->add_option("--interval", arguments->pace.interval_s, "seconds between samples")
-      ->type_name("S")
-      ->capture_default_str();
-  command->add_option("--pid", arguments->sampler.pid, "only this process")
-      ->type_name("PID")
+  add_value(command, "--duration", "S", arguments->pace.duration_s,
+            "seconds of sampling (default: 5); 0 takes no samples");
+  add_defaulted(command, "--interval", "S", arguments->pace.interval_s, "seconds between samples");
+  add_value(command, "--pid", "PID", arguments->sampler.pid, "only this process")
       ->check(CLI::PositiveNumber);
   command->footer("Exit codes: 0 no risk, 1 failed, 2 risk found.");
   command->callback([arguments, &context] { context.exit_code = diagnose(*arguments); });

@@ -11,6 +11,7 @@
 #include "analysis/compare/pick_device.h"
 #include "cli/commands.h"
 #include "cli/input.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/page.h"
 #include "cli/progress.h"
@@ -234,27 +235,20 @@ int diff(const DiffArguments& arguments) {
 void add_diff_command(CLI::App& app, CommandContext& context) {
   auto arguments = std::make_shared<DiffArguments>();
   CLI::App* command = app.add_subcommand("diff", "compare two runs, or two steps, line by line");
-  command->add_option("A", arguments->a, "the run to compare with: a recording, a snapshot or a profile")
-      ->required()
-      ->type_name("DIR|FILE");
-  command->add_option("B", arguments->b, "the other run; optional with --steps")
-      ->type_name("DIR|FILE");
-  command
-      ->add_option("--steps", arguments->steps,
-                   "compare live memory at the end of these two steps, of A and of B (or both of A "
-                   "if B is omitted); steps are numbered from 0")
-      ->expected(2)
-      ->type_name("A B");
-  command
-      ->add_option("--device", arguments->device,
-                   "cpu, cuda:1, …; PID/cuda:1 for one process (default: each run's main device, of "
-                   "processes with the same role)")
-      ->type_name("NAME");
+  add_value(command, "A", "DIR|FILE", arguments->a,
+            "the run to compare with: a recording, a snapshot or a profile")
+      ->required();
+  add_value(command, "B", "DIR|FILE", arguments->b, "the other run; optional with --steps");
+  add_value(command, "--steps", "A B", arguments->steps,
+            "compare live memory at the end of these two steps, of A and of B (or both of A "
+            "if B is omitted); steps are numbered from 0")
+      ->expected(2);
+  add_value(command, "--device", "NAME", arguments->device,
+            "cpu, cuda:1, …; PID/cuda:1 for one process (default: each run's main device, of "
+            "processes with the same role)");
   add_format_option(command, &arguments->format, true);
   add_output_option(command, &arguments->output);
-  command->add_option("--rows", arguments->rows, "text: rows per table")
-      ->type_name("N")
-      ->capture_default_str();
+  add_defaulted(command, "--rows", "N", arguments->rows, "text: rows per table");
   add_color_option(command, &arguments->color);
   command->add_flag(
       "--anonymize", arguments->anonymize,

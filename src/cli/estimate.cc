@@ -10,6 +10,7 @@
 #include "cli/estimate_exported.h"
 #include "cli/estimate_trace.h"
 #include "cli/help.h"
+#include "cli/options.h"
 #include "cli/render.h"
 
 namespace gpumemprof {
@@ -64,52 +65,33 @@ int estimate_command(EstimateCommandLine& line) {
 }
 
 void add_what(CLI::App& command, EstimateArguments& arguments) {
-  command
-      .add_option(
-          "--model", arguments.model,
-          "a timm or torchvision model in a standard training loop: timm:NAME or torchvision:NAME")
-      ->type_name("LIBRARY:NAME");
-  command
-      .add_option("--config", arguments.config,
-                  "configuration of a language model; the estimate is a closed form")
-      ->type_name("FILE");
-  command
-      .add_option("--trace", arguments.traces,
-                  "an existing trace (docs/estimate-trace.md); two, at two batch sizes, cover all "
-                  "batch sizes")
-      ->type_name("FILE")
-      ->take_all()
-      ->expected(1)
-      ->allow_extra_args(false);
+  add_value(
+      &command, "--model", "LIBRARY:NAME", arguments.model,
+      "a timm or torchvision model in a standard training loop: timm:NAME or torchvision:NAME");
+  add_value(&command, "--config", "FILE", arguments.config,
+            "configuration of a language model; the estimate is a closed form");
+  add_repeatable(&command, "--trace", "FILE", arguments.traces,
+                 "an existing trace (docs/estimate-trace.md); two, at two batch sizes, cover all "
+                 "batch sizes");
   command
       .add_option("--target", arguments.target,
                   "cpu or mobile: an exported model (.onnx, .pte or .pt2) that runs without a GPU, "
                   "measured on this machine's CPU")
       ->check(CLI::IsMember({"cpu", "mobile"}));
-  command
-      .add_option("--dim", arguments.dims,
-                  "size of an open input dimension of an exported model, by name or as "
-                  "INPUT.INDEX; may be repeated")
-      ->type_name("NAME=N")
-      ->take_all()
-      ->expected(1)
-      ->allow_extra_args(false);
+  add_repeatable(&command, "--dim", "NAME=N", arguments.dims,
+                 "size of an open input dimension of an exported model, by name or as "
+                 "INPUT.INDEX; may be repeated");
 }
 
 void add_run(CLI::App& command, EstimateArguments& arguments) {
-  command
-      .add_option("--batch", arguments.batch,
-                  "samples per device and step; auto: the largest that fits --capacity. In a "
-                  "command, {batch} is replaced by it")
-      ->type_name("N|auto");
-  command
-      .add_option("--optimizer", arguments.optimizer,
-                  "of a model; several, separated by commas, make a table")
-      ->type_name("sgd|momentum|adam|adamw|adamw8bit|adafactor|rmsprop|adagrad|none");
-  command
-      .add_option("--precision", arguments.precision,
-                  "of a model; several, separated by commas, make a table")
-      ->type_name("fp32|tf32|bf16|fp16|amp-bf16|amp-fp16");
+  add_value(&command, "--batch", "N|auto", arguments.batch,
+            "samples per device and step; auto: the largest that fits --capacity. In a "
+            "command, {batch} is replaced by it");
+  add_value(&command, "--optimizer",
+            "sgd|momentum|adam|adamw|adamw8bit|adafactor|rmsprop|adagrad|none", arguments.optimizer,
+            "of a model; several, separated by commas, make a table");
+  add_value(&command, "--precision", "fp32|tf32|bf16|fp16|amp-bf16|amp-fp16", arguments.precision,
+            "of a model; several, separated by commas, make a table");
   command.add_flag("--checkpointing", arguments.checkpointing,
                    "activation checkpointing: recompute in the backward pass");
   command.add_flag("--inference", arguments.inference, "no gradients and no optimizer");
@@ -128,34 +110,21 @@ void add_run(CLI::App& command, EstimateArguments& arguments) {
       ->take_all()
       ->expected(1)
       ->allow_extra_args(false);  // else a following "--" would be eaten
-  command
-      .add_option("--settings", arguments.settings,
-                  "allocator settings to compare, as in PYTORCH_ALLOC_CONF; may be repeated, one "
-                  "table row each")
-      ->type_name("KEY:VALUE,...")
-      ->take_all()
-      ->expected(1)
-      ->allow_extra_args(false);  // else a following "--" would be eaten
+  add_repeatable(&command, "--settings", "KEY:VALUE,...", arguments.settings,
+                 "allocator settings to compare, as in PYTORCH_ALLOC_CONF; may be repeated, one "
+                 "table row each");
 }
 
 void add_limits(CLI::App& command, EstimateArguments& arguments) {
-  command
-      .add_option("--capacity", arguments.capacity,
-                  "device memory available to the process, such as 24GiB")
-      ->type_name("SIZE");
-  command
-      .add_option(
-          "--device-constant", arguments.device_constant,
-          "memory of the CUDA context and library handles, such as 1.5GiB (default: from a table)")
-      ->type_name("SIZE");
-  command
-      .add_option("--calibration", arguments.calibration,
-                  "a file of gpumemprof calibrate, instead of the built-in table")
-      ->type_name("FILE");
-  command
-      .add_option("--prices", arguments.prices,
-                  "a price list of boards, to name the cheapest that fits")
-      ->type_name("FILE");
+  add_value(&command, "--capacity", "SIZE", arguments.capacity,
+            "device memory available to the process, such as 24GiB");
+  add_value(
+      &command, "--device-constant", "SIZE", arguments.device_constant,
+      "memory of the CUDA context and library handles, such as 1.5GiB (default: from a table)");
+  add_value(&command, "--calibration", "FILE", arguments.calibration,
+            "a file of gpumemprof calibrate, instead of the built-in table");
+  add_value(&command, "--prices", "FILE", arguments.prices,
+            "a price list of boards, to name the cheapest that fits");
 }
 
 }  // namespace
@@ -174,8 +143,7 @@ void add_estimate_command(CLI::App& app, CommandContext& context) {
   add_configuration_options(*command, &arguments);
   add_text_or_json_option(command, &arguments.format);
   add_output_option(command, &arguments.output);
-  command->add_option("command", line->parsed, "the program and its arguments")
-      ->type_name("COMMAND");
+  add_value(command, "command", "COMMAND", line->parsed, "the program and its arguments");
   command->allow_extras();  // options of a command: command_words() tells them from ours
   command->callback([line, command, &context] {
     line->wrong_option = wrong_option_sentence(*command);

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "cli/commands.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/render.h"
 #include "readers/bfc_dump/read.h"
@@ -94,12 +95,9 @@ void add_explain_oom_command(CLI::App& app, CommandContext& context) {
   auto arguments = std::make_shared<ExplainArguments>();
   CLI::App* command =
       app.add_subcommand("explain-oom", "explain an out-of-memory message, and what to do");
-  command
-      ->add_option(
-          "path", arguments->path,
-          "a log or other text with the message, or a TensorFlow memory dump; - is standard input")
-      ->type_name("FILE|-")
-      ->capture_default_str();
+  add_defaulted(
+      command, "path", "FILE|-", arguments->path,
+      "a log or other text with the message, or a TensorFlow memory dump; - is standard input");
   add_format_option(command, &arguments->format, false);
   add_output_option(command, &arguments->output);
   add_color_option(command, &arguments->color);

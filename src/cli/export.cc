@@ -10,15 +10,16 @@
 #include "cli/export_snapshot.h"
 #include "cli/input.h"
 #include "cli/moment_argument.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/page.h"
 #include "cli/progress.h"
 #include "cli/python_program.h"
 #include "report/describe/facts.h"
 #include "report/export/event_export.h"
+#include "report/export/flame_paths.h"
 #include "report/export/perfetto_export.h"
 #include "report/export/stack_exports.h"
-#include "report/export/flame_paths.h"
 #include "trace/anonymizer.h"
 
 namespace gpumemprof {
@@ -265,11 +266,9 @@ int export_source(const ExportArguments& arguments) {
 void add_export_command(CLI::App& app, CommandContext& context) {
   auto arguments = std::make_shared<ExportArguments>();
   CLI::App* command = app.add_subcommand("export", "write events or stacks for other tools");
-  command
-      ->add_option("path", arguments->paths,
-                   "recordings: folders or .gmp files; several are read as one")
-      ->required()
-      ->type_name("DIR|FILE...");
+  add_value(command, "path", "DIR|FILE...", arguments->paths,
+            "recordings: folders or .gmp files; several are read as one")
+      ->required();
   command
       ->add_option("--to", arguments->to,
                    "all events: jsonl, csv, perfetto, perfetto-tar (one trace per process, in "
@@ -278,25 +277,19 @@ void add_export_command(CLI::App& app, CommandContext& context) {
                    "a PyTorch snapshot: snapshot")
       ->check(CLI::IsMember({"jsonl", "csv", "perfetto", "perfetto-tar", "parquet", "sqlite",
                              "pprof", "speedscope", "folded", "html", "snapshot"}));
-  command
-      ->add_option("--at", arguments->at,
-                   "folded, speedscope, html: what was live at the peak (the default), at the end, "
-                   "at the end of a step (step:3), at a time after the start (1.5s, 250ms), or "
-                   "total: allocated over the whole run")
-      ->type_name("peak|end|total|MOMENT");
+  add_value(command, "--at", "peak|end|total|MOMENT", arguments->at,
+            "folded, speedscope, html: what was live at the peak (the default), at the end, "
+            "at the end of a step (step:3), at a time after the start (1.5s, 250ms), or "
+            "total: allocated over the whole run");
   command
       ->add_option("--by", arguments->by,
                    "folded, speedscope: paths by stack (the default), by line of your code, by module or by "
                    "category")
       ->check(CLI::IsMember({"stack", "line", "module", "category"}));
-  command
-      ->add_option("--device", arguments->device,
-                   "device: cpu, cuda:1, …; PID/cuda:1 for one process (default: the main device)")
-      ->type_name("NAME");
-  command
-      ->add_option("-o,--output", arguments->output,
-                   "write to this file instead of standard output; with parquet, a folder")
-      ->type_name("FILE");
+  add_value(command, "--device", "NAME", arguments->device,
+            "device: cpu, cuda:1, …; PID/cuda:1 for one process (default: the main device)");
+  add_value(command, "-o,--output", "FILE", arguments->output,
+            "write to this file instead of standard output; with parquet, a folder");
   command->add_flag(
       "--anonymize", arguments->anonymize,
       "replace names of files, functions, hosts and commands, except those of public packages");

@@ -14,6 +14,7 @@
 #include "cli/commands.h"
 #include "cli/gate_subjects.h"
 #include "cli/help.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/recorded_run.h"
 #include "cli/temporary_folder.h"
@@ -282,39 +283,24 @@ void add_gate_command(CLI::App& app, CommandContext& context) {
       "Exit codes: the program's own if it fails; 3 if a peak grew beyond the tolerance or exceeds the "
       "limit; else 0. With pytest, each marked test (with --gpumemprof-all after --: every test) is "
       "measured in its own process.");
-  command
-      ->add_option("--baseline", arguments->baseline,
-                   "peaks to compare with; a file to commit (JSON)")
-      ->type_name("FILE");
+  add_value(command, "--baseline", "FILE", arguments->baseline,
+            "peaks to compare with; a file to commit (JSON)");
   const CLI::Option* reason =
-      command
-          ->add_option("--reason", arguments->reason,
-                       "write the baseline; it keeps this text, which says why the peaks are right")
-          ->type_name("TEXT");
+      add_value(command, "--reason", "TEXT", arguments->reason,
+                "write the baseline; it keeps this text, which says why the peaks are right");
   command->add_flag("--update", arguments->update, "with --reason: replace an existing baseline");
-  command
-      ->add_option("--tolerance", arguments->tolerance,
-                   "growth that passes, in percent of the baseline's peak")
-      ->type_name("PERCENT")
-      ->capture_default_str();
-  command
-      ->add_option("--limit", arguments->limit,
-                   "fail if the program's peak is higher (24GiB, 24GB or bytes)")
-      ->type_name("SIZE");
-  command
-      ->add_option("--markdown", arguments->markdown,
-                   "write a comment for a pull request, at most 60,000 bytes")
-      ->type_name("FILE");
-  command->add_option("--junit", arguments->junit, "write JUnit XML, one test case per peak")
-      ->type_name("FILE");
-  command
-      ->add_option("--benchmark", arguments->benchmark,
-                   "write the JSON of github-action-benchmark (customSmallerIsBetter)")
-      ->type_name("FILE");
-  command
-      ->add_option("--measured", arguments->measured,
-                   "write the peaks and what was live at the end, with lines (JSON)")
-      ->type_name("FILE");
+  add_defaulted(command, "--tolerance", "PERCENT", arguments->tolerance,
+                "growth that passes, in percent of the baseline's peak");
+  add_value(command, "--limit", "SIZE", arguments->limit,
+            "fail if the program's peak is higher (24GiB, 24GB or bytes)");
+  add_value(command, "--markdown", "FILE", arguments->markdown,
+            "write a comment for a pull request, at most 60,000 bytes");
+  add_value(command, "--junit", "FILE", arguments->junit,
+            "write JUnit XML, one test case per peak");
+  add_value(command, "--benchmark", "FILE", arguments->benchmark,
+            "write the JSON of github-action-benchmark (customSmallerIsBetter)");
+  add_value(command, "--measured", "FILE", arguments->measured,
+            "write the peaks and what was live at the end, with lines (JSON)");
   add_run_options(command, &arguments->run);
   command->get_option("--output")->description("keep the recording in this folder");
   command->add_flag("-q,--quiet", arguments->run.quiet, "print only what failed");

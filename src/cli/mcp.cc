@@ -5,6 +5,7 @@
 #include "base/size.h"
 #include "cli/active_python.h"
 #include "cli/commands.h"
+#include "cli/options.h"
 #include "cli/python_program.h"
 
 namespace gpumemprof {
@@ -37,19 +38,13 @@ void add_mcp_command(CLI::App& app, CommandContext& context) {
   auto arguments = std::make_shared<McpArguments>();
   CLI::App* command =
       app.add_subcommand("mcp", "answer questions of AI agents about runs (Model Context Protocol)");
-  command
-      ->add_option("folder", arguments->folders,
-                   "only what lies below these folders is read (default: the working folder)")
-      ->type_name("FOLDER...");
-  command
-      ->add_option("--memory", arguments->memory,
-                   "address space that the server and each call may use, 2GiB or more")
-      ->type_name("SIZE")
-      ->capture_default_str();
-  command->add_option("--timeout", arguments->timeout_s, "stop a call after this time")
-      ->type_name("SECONDS")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
+  add_value(command, "folder", "FOLDER...", arguments->folders,
+            "only what lies below these folders is read (default: the working folder)");
+  add_defaulted(command, "--memory", "SIZE", arguments->memory,
+                "address space that the server and each call may use, 2GiB or more");
+  add_defaulted(command, "--timeout", "SECONDS", arguments->timeout_s,
+                "stop a call after this time")
+      ->check(CLI::PositiveNumber);
   command->callback([arguments, &context] {
     if (arguments->folders.empty()) arguments->folders = {"."};
     context.exit_code = serve_tools(*arguments);

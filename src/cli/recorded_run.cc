@@ -9,6 +9,7 @@
 #include "base/size.h"
 #include "cli/command_words.h"
 #include "cli/commands.h"
+#include "cli/options.h"
 #include "cli/progress.h"
 
 namespace gpumemprof {
@@ -75,10 +76,8 @@ Status complete_run_options(std::string_view subcommand, RunArguments* arguments
 }
 
 void add_run_options(CLI::App* command, RunArguments* arguments) {
-  command
-      ->add_option("-o,--output", arguments->options.folder,
-                   "folder of the recording (default: named after the program and the time)")
-      ->type_name("FOLDER");
+  add_value(command, "-o,--output", "FOLDER", arguments->options.folder,
+            "folder of the recording (default: named after the program and the time)");
   command->add_flag("--force", arguments->options.force,
                     "replace the recording that is in the folder");
   command->add_option("--stacks", arguments->options.stacks, "which stacks to record")
@@ -95,12 +94,9 @@ void add_run_options(CLI::App* command, RunArguments* arguments) {
   command->add_flag("--no-driver", arguments->no_driver,
                     "do not record the CUDA driver, HIP and Level Zero: no memory of libraries, "
                     "contexts, modules");
-  command
-      ->add_option(
-          "--max-disk", arguments->max_disk,
-          "drop the oldest events above this size (24GiB, 24GB or bytes); peaks and totals "
-          "stay exact")
-      ->type_name("SIZE");
+  add_value(command, "--max-disk", "SIZE", arguments->max_disk,
+            "drop the oldest events above this size (24GiB, 24GB or bytes); peaks and totals "
+            "stay exact");
   command->add_flag_callback(
       "--explain-leaks", [arguments] { arguments->options.explain_leaks = true; },
       "record which variable, attribute or container holds each tensor, at intervals and at the "
@@ -108,8 +104,7 @@ void add_run_options(CLI::App* command, RunArguments* arguments) {
   command->add_flag_callback(
       "--no-explain-leaks", [arguments] { arguments->options.explain_leaks = false; },
       "never look for the holders of tensors");
-  command->add_option("command", arguments->command, "the program and its arguments")
-      ->type_name("COMMAND");
+  add_value(command, "command", "COMMAND", arguments->command, "the program and its arguments");
   command->allow_extras();  // options of a command without "--": command_words() says what to do
 }
 

@@ -4,6 +4,8 @@
 
 #include <cstdlib>
 
+#include "cli/options.h"
+
 namespace gpumemprof {
 
 std::string report_format(const std::string& format, std::string_view output) {
@@ -38,8 +40,8 @@ void add_text_or_json_option(CLI::App* command, std::string* format) {
 }
 
 void add_output_option(CLI::App* command, std::string* output) {
-  command->add_option("-o,--output", *output, "write to this file instead of standard output")
-      ->type_name("FILE");
+  add_value(command, "-o,--output", "FILE", *output,
+            "write to this file instead of standard output");
 }
 
 void add_color_option(CLI::App* command, std::string* color) {

@@ -7,6 +7,7 @@
 #include "base/nearest.h"
 #include "cli/active_python.h"
 #include "cli/commands.h"
+#include "cli/options.h"
 #include "cli/python_program.h"
 
 namespace gpumemprof {
@@ -52,35 +53,23 @@ int keep_runs(const RunsArguments& arguments) {
 void add_runs_command(CLI::App& app, CommandContext& context) {
   auto arguments = std::make_shared<RunsArguments>();
   CLI::App* command = app.add_subcommand("runs", "keep a history of runs, and compare them");
-  command
-      ->add_option("action", arguments->action,
-                   "add PATH... (recordings, snapshots; one run each), list, show ID, diff ID ID, "
-                   "or rm ID...")
-      ->required()
-      ->type_name("add|list|show|diff|rm");
-  command->add_option("word", arguments->words, "paths or ids")->type_name("PATH|ID...");
-  command
-      ->add_option("--store", arguments->store,
-                   "a folder, or s3://BUCKET/FOLDER (default: GPUMEMPROF_RUNS)")
-      ->type_name("FOLDER|URI");
-  command
-      ->add_option("--commit", arguments->commit,
-                   "add: commit of the program; HEAD is looked up in the working folder. list: "
-                   "only its runs")
-      ->type_name("COMMIT");
-  command->add_option("--model", arguments->model, "add: model of the run; list: only its runs")
-      ->type_name("NAME");
-  command
-      ->add_option("--set", arguments->settings, "add: a setting of the run; may be repeated")
-      ->type_name("KEY=VALUE")
-      ->take_all()
-      ->expected(1)
-      ->allow_extra_args(false);
-  command
-      ->add_option("--line", arguments->line,
-                   "list: also show what lines with this text held at each peak, such as "
-                   "model.py:41 or forward")
-      ->type_name("LINE");
+  add_value(command, "action", "add|list|show|diff|rm", arguments->action,
+            "add PATH... (recordings, snapshots; one run each), list, show ID, diff ID ID, "
+            "or rm ID...")
+      ->required();
+  add_value(command, "word", "PATH|ID...", arguments->words, "paths or ids");
+  add_value(command, "--store", "FOLDER|URI", arguments->store,
+            "a folder, or s3://BUCKET/FOLDER (default: GPUMEMPROF_RUNS)");
+  add_value(command, "--commit", "COMMIT", arguments->commit,
+            "add: commit of the program; HEAD is looked up in the working folder. list: "
+            "only its runs");
+  add_value(command, "--model", "NAME", arguments->model,
+            "add: model of the run; list: only its runs");
+  add_repeatable(command, "--set", "KEY=VALUE", arguments->settings,
+                 "add: a setting of the run; may be repeated");
+  add_value(command, "--line", "LINE", arguments->line,
+            "list: also show what lines with this text held at each peak, such as "
+            "model.py:41 or forward");
   command->add_option("--format", arguments->format, "table, csv or json")
       ->capture_default_str()
       ->check(CLI::IsMember({"table", "csv", "json"}));

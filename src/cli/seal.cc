@@ -6,6 +6,7 @@
 
 #include "base/size.h"
 #include "cli/commands.h"
+#include "cli/options.h"
 #include "cli/progress.h"
 #include "run/folder.h"
 
@@ -49,7 +50,7 @@ int seal(const std::vector<std::string>& folders) {
 void add_seal_command(CLI::App& app, CommandContext& context) {
   auto folders = std::make_shared<std::vector<std::string>>();
   CLI::App* command = app.add_subcommand("seal", "compress what a killed run left uncompressed");
-  command->add_option("folder", *folders, "folders of recordings")->required()->type_name("DIR...");
+  add_value(command, "folder", "DIR...", *folders, "folders of recordings")->required();
   command->callback([folders, &context] { context.exit_code = seal(*folders); });
 }
 

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "cli/camera_arguments.h"
 #include "cli/commands.h"
+#include "cli/options.h"
 #include "cli/watch.h"
 #include "picture/camera.h"
 #include "serve/live_profile.h"
@@ -86,17 +87,12 @@ void add_serve_command(CLI::App& app, CommandContext& context) {
   CLI::App* command =
       app.add_subcommand("serve", "serve Prometheus metrics and a live page of running recordings");
   add_camera_folders(command, &arguments->camera);
-  command->add_option("--listen", arguments->listen, "IP:PORT, [IPv6]:PORT, :PORT or PORT")
-      ->type_name("ADDR")
-      ->capture_default_str();
-  command
-      ->add_option("--token", arguments->token,
-                   "token that clients must send; visible in ps, so prefer --token-file")
-      ->type_name("TOKEN");
-  command
-      ->add_option("--token-file", arguments->token_file,
-                   "file whose first line is the token (also: GPUMEMPROF_TOKEN)")
-      ->type_name("FILE");
+  add_defaulted(command, "--listen", "ADDR", arguments->listen,
+                "IP:PORT, [IPv6]:PORT, :PORT or PORT");
+  add_value(command, "--token", "TOKEN", arguments->token,
+            "token that clients must send; visible in ps, so prefer --token-file");
+  add_value(command, "--token-file", "FILE", arguments->token_file,
+            "file whose first line is the token (also: GPUMEMPROF_TOKEN)");
   add_camera_thresholds(command, &arguments->camera);
   command->callback(
       [arguments, &context] { context.exit_code = serve(*arguments, hold_stop_signals()); });

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "cli/commands.h"
+#include "cli/options.h"
 #include "cli/python_program.h"
 
 namespace gpumemprof {
@@ -57,21 +58,16 @@ int ask(SqlArguments arguments) {
 void add_sql_command(CLI::App& app, CommandContext& context) {
   auto arguments = std::make_shared<SqlArguments>();
   CLI::App* command = app.add_subcommand("sql", "query runs and lakes with SQL");
-  command
-      ->add_option("path", arguments->words,
-                   "recordings, snapshots, folders of export --to parquet; the last word may be "
-                   "the query; without one, it is read from a prompt or from standard input")
-      ->required()
-      ->type_name("PATH...");
-  command->add_option("--file", arguments->file, "read the query from this file")
-      ->type_name("FILE");
+  add_value(command, "path", "PATH...", arguments->words,
+            "recordings, snapshots, folders of export --to parquet; the last word may be "
+            "the query; without one, it is read from a prompt or from standard input")
+      ->required();
+  add_value(command, "--file", "FILE", arguments->file, "read the query from this file");
   command->add_option("--format", arguments->format, "how rows are printed")
       ->capture_default_str()
       ->check(CLI::IsMember({"table", "csv", "json"}));
-  command
-      ->add_option("--timeout", arguments->timeout_s,
-                   "stop a query after this time (default: none)")
-      ->type_name("SECONDS")
+  add_value(command, "--timeout", "SECONDS", arguments->timeout_s,
+            "stop a query after this time (default: none)")
       ->check(CLI::NonNegativeNumber);
   command->add_flag("--allow-files", arguments->allow_files,
                     "let queries read and write files (default: only what was opened is read)");

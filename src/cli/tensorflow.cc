@@ -6,6 +6,7 @@
 #include <cctype>
 
 #include "base/size.h"
+#include "cli/options.h"
 #include "devices/accelerators.h"
 
 namespace gpumemprof {
@@ -57,16 +58,12 @@ Status DeviceOption::resolve() {
 void add_device_option(CLI::App* command, const CommandContext& context, DeviceOption* device,
                        const char* meaning) {
   if (context.tensorflow) {
-    command
-        ->add_option("--device", device->name,
-                     "/GPU:0: only this accelerator; host memory if there is "
-                     "none, or with /CPU:0")
-        ->type_name("NAME");
+    add_value(command, "--device", "NAME", device->name,
+              "/GPU:0: only this accelerator; host memory if there is "
+              "none, or with /CPU:0");
     return;
   }
-  command->add_option("--device", device->number, meaning)
-      ->type_name("N")
-      ->check(CLI::NonNegativeNumber);
+  add_value(command, "--device", "N", device->number, meaning)->check(CLI::NonNegativeNumber);
 }
 
 Threshold::Threshold(std::optional<double> mib) {

@@ -15,6 +15,7 @@
 #include "cli/camera_arguments.h"
 #include "cli/commands.h"
 #include "cli/input.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/render.h"
 #include "cli/watch.h"
@@ -259,9 +260,7 @@ void add_top_command(CLI::App& app, CommandContext& context) {
   command->add_option("--format", arguments->format, "with --once: text or json")
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();
-  command->add_option("--interval", arguments->interval_s, "refresh interval in seconds")
-      ->type_name("S")
-      ->capture_default_str();
+  add_defaulted(command, "--interval", "S", arguments->interval_s, "refresh interval in seconds");
   add_color_option(command, &arguments->colour);
   add_camera_thresholds(command, &arguments->camera);
   command->callback([arguments, &context] { context.exit_code = top(*arguments); });

@@ -10,6 +10,7 @@
 
 #include "base/size.h"
 #include "cli/commands.h"
+#include "cli/options.h"
 #include "cli/watch_arguments.h"
 #include "devices/oom_kills.h"
 #include "live/alerts.h"
@@ -228,25 +229,17 @@ int track(TrackArguments& arguments) {
 void add_flight_options(CLI::App* command, TrackArguments* arguments) {
   command->add_flag("--oom-flight-recorder", arguments->flight_recorder,
                     "when the kernel kills for lack of memory, write the last samples to a folder");
-  command->add_option("--oom-dump-dir", arguments->flight.folder, "parent of these folders")
-      ->type_name("DIR")
-      ->capture_default_str();
-  command->add_option("--oom-buffer-size", arguments->flight.buffer_size, "number of events kept")
-      ->type_name("N")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  command
-      ->add_option("--oom-max-dumps", arguments->flight.max_dumps,
-                   "delete the oldest above this number")
-      ->type_name("N")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  command
-      ->add_option("--oom-max-total-mb", arguments->flight.max_total_mb,
-                   "delete the oldest above this total size, in MiB")
-      ->type_name("MB")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
+  add_defaulted(command, "--oom-dump-dir", "DIR", arguments->flight.folder,
+                "parent of these folders");
+  add_defaulted(command, "--oom-buffer-size", "N", arguments->flight.buffer_size,
+                "number of events kept")
+      ->check(CLI::PositiveNumber);
+  add_defaulted(command, "--oom-max-dumps", "N", arguments->flight.max_dumps,
+                "delete the oldest above this number")
+      ->check(CLI::PositiveNumber);
+  add_defaulted(command, "--oom-max-total-mb", "MB", arguments->flight.max_total_mb,
+                "delete the oldest above this total size, in MiB")
+      ->check(CLI::PositiveNumber);
 }
 
 }  // namespace
@@ -263,22 +256,14 @@ void add_track_command(CLI::App& app, CommandContext& context) {
   command->add_flag("--watchdog", arguments->watchdog,
                     "accepted for compatibility: only the program itself can free its memory "
                     "(MemoryWatchdog)");
-  command
-      ->add_option("--warning-threshold", arguments->alerts.warning_percent,
-                   "alert when more than this percentage of a memory is in use")
-      ->type_name("%")
-      ->capture_default_str();
-  command
-      ->add_option("--critical-threshold", arguments->alerts.critical_percent,
-                   "critical alert above this percentage")
-      ->type_name("%")
-      ->capture_default_str();
-  command->add_option("--job-id", arguments->job_id, "stored in every event")->type_name("ID");
-  command->add_option("--rank", arguments->rank, "stored in every event")->type_name("N");
-  command->add_option("--local-rank", arguments->local_rank, "stored in every event")
-      ->type_name("N");
-  command->add_option("--world-size", arguments->world_size, "stored in every event")
-      ->type_name("N");
+  add_defaulted(command, "--warning-threshold", "%", arguments->alerts.warning_percent,
+                "alert when more than this percentage of a memory is in use");
+  add_defaulted(command, "--critical-threshold", "%", arguments->alerts.critical_percent,
+                "critical alert above this percentage");
+  add_value(command, "--job-id", "ID", arguments->job_id, "stored in every event");
+  add_value(command, "--rank", "N", arguments->rank, "stored in every event");
+  add_value(command, "--local-rank", "N", arguments->local_rank, "stored in every event");
+  add_value(command, "--world-size", "N", arguments->world_size, "stored in every event");
   add_flight_options(command, arguments.get());
   command->callback([arguments, &context] { context.exit_code = track(*arguments); });
 }

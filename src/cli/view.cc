@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "cli/commands.h"
+#include "cli/options.h"
 #include "cli/page.h"
 #include "cli/temporary_folder.h"
 #include "cli/watch.h"
@@ -108,10 +109,8 @@ void add_view_command(CLI::App& app, CommandContext& context) {
   auto arguments = std::make_shared<ViewArguments>();
   CLI::App* command =
       app.add_subcommand("view", "explore a run in the browser, or two runs side by side");
-  command
-      ->add_option("path", arguments->paths,
-                   "a recording, a snapshot or a profile; a second one is compared with it")
-      ->type_name("DIR|FILE")
+  add_value(command, "path", "DIR|FILE", arguments->paths,
+            "a recording, a snapshot or a profile; a second one is compared with it")
       ->required()
       ->expected(1, 2);
   command
@@ -120,10 +119,8 @@ void add_view_command(CLI::App& app, CommandContext& context) {
   command->add_flag("--no-browser", arguments->no_browser, "print the address, open no browser");
   command->add_flag("--no-index", arguments->no_index,
                     "neither read nor write the index that makes the next opening fast");
-  command
-      ->add_option("--html", arguments->html,
-                   "write the page with its data to this file instead, at most 10 MB")
-      ->type_name("FILE");
+  add_value(command, "--html", "FILE", arguments->html,
+            "write the page with its data to this file instead, at most 10 MB");
   command->callback(
       [arguments, &context] { context.exit_code = view(*arguments, hold_stop_signals()); });
 }

@@ -1,27 +1,24 @@
 #include "cli/watch_arguments.h"
 
+#include "cli/options.h"
+
 namespace gpumemprof {
 
 void add_watch_options(CLI::App* command, const CommandContext& context, WatchArguments* arguments,
                        const WatchHelp& help) {
   add_device_option(command, context, &arguments->device);
-  command->add_option("--duration", arguments->pace.duration_s, help.duration)->type_name("S");
-  command->add_option("--interval", arguments->pace.interval_s, "seconds between samples")
-      ->type_name("S")
-      ->capture_default_str();
-  command->add_option("-o,--output", arguments->output, help.output)->type_name("FILE");
+  add_value(command, "--duration", "S", arguments->pace.duration_s, help.duration);
+  add_defaulted(command, "--interval", "S", arguments->pace.interval_s, "seconds between samples");
+  add_value(command, "-o,--output", "FILE", arguments->output, help.output);
   command
       ->add_option("--format", arguments->format,
                    "csv, json or jsonl (default: by --output's extension, else csv)")
       ->check(CLI::IsMember({"csv", "json", "jsonl"}));
   if (context.tensorflow) {
-    command->add_option("--threshold", arguments->threshold_mib, help.threshold)
-        ->type_name("MB")
+    add_value(command, "--threshold", "MB", arguments->threshold_mib, help.threshold)
         ->check(CLI::PositiveNumber);
   }
-  command->add_option("--pid", arguments->sampler.pid, help.pid)
-      ->type_name("PID")
-      ->check(CLI::PositiveNumber);
+  add_value(command, "--pid", "PID", arguments->sampler.pid, help.pid)->check(CLI::PositiveNumber);
 }
 
 Result<Sampler> open_sampler(const SamplerOptions& options) {

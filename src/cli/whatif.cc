@@ -5,6 +5,7 @@
 #include "analysis/replay/study_request.h"
 #include "cli/commands.h"
 #include "cli/input.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/render.h"
@@ -66,40 +67,26 @@ void add_whatif_command(CLI::App& app, CommandContext& context) {
   CLI::App* command = app.add_subcommand(
       "whatif",
       "replay a PyTorch snapshot or a recording under other allocator settings or on another GPU");
-  command
-      ->add_option("path", arguments->path,
-                   "a PyTorch memory snapshot, or a recording (folder or file)")
-      ->required()
-      ->type_name("DIR|FILE");
-  command
-      ->add_option(
-          "--set", arguments->request.settings,
-          "settings to try, as in PYTORCH_CUDA_ALLOC_CONF; may be repeated, one simulation each")
-      ->type_name("KEY:VALUE,...")
-      ->take_all()
-      ->expected(1);
-  command
-      ->add_option("--capacity", arguments->request.capacity,
-                   "device memory available to the process, such as 40GiB, or none for unlimited "
-                   "(default: what the process could reserve, if the run ran out of memory; else "
-                   "none)")
-      ->type_name("SIZE");
-  command
-      ->add_option("--torch", arguments->request.torch,
-                   "PyTorch release whose rules apply, such as 2.13 or latest (default: the one "
-                   "that wrote the file)")
-      ->type_name("VERSION");
+  add_value(command, "path", "DIR|FILE", arguments->path,
+            "a PyTorch memory snapshot, or a recording (folder or file)")
+      ->required();
+  add_repeatable(
+      command, "--set", "KEY:VALUE,...", arguments->request.settings,
+      "settings to try, as in PYTORCH_CUDA_ALLOC_CONF; may be repeated, one simulation each");
+  add_value(command, "--capacity", "SIZE", arguments->request.capacity,
+            "device memory available to the process, such as 40GiB, or none for unlimited "
+            "(default: what the process could reserve, if the run ran out of memory; else "
+            "none)");
+  add_value(command, "--torch", "VERSION", arguments->request.torch,
+            "PyTorch release whose rules apply, such as 2.13 or latest (default: the one "
+            "that wrote the file)");
   command->add_flag("--sweep", arguments->request.sweep, "also try a set of promising settings");
-  command
-      ->add_option("--device", arguments->device,
-                   "device number (default: the one that ran out of memory, else the one with the "
-                   "most memory)")
-      ->type_name("N")
+  add_value(command, "--device", "N", arguments->device,
+            "device number (default: the one that ran out of memory, else the one with the "
+            "most memory)")
       ->check(CLI::NonNegativeNumber);
-  command->add_option("--threads", arguments->request.threads, "parallel simulations")
-      ->type_name("N")
-      ->check(CLI::Range(1, 64))
-      ->capture_default_str();
+  add_defaulted(command, "--threads", "N", arguments->request.threads, "parallel simulations")
+      ->check(CLI::Range(1, 64));
   command->add_flag("--force", arguments->request.force,
                     "predict even if the replay of the recorded settings is not faithful");
   command->add_flag("--no-seal", arguments->no_seal, "do not compress the files of the recording");
