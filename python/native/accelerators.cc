@@ -4,7 +4,6 @@
 #include <nanobind/stl/string.h>
 #include <unistd.h>
 
-#include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
 

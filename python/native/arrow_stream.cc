@@ -2,7 +2,6 @@
 
 #include <cerrno>
 #include <new>
-#include <utility>
 
 namespace gpumemprof::python {
 namespace {

@@ -22,9 +22,9 @@
 #include "native/raise.h"
 #include "report/diff_report.h"
 #include "report/json_report.h"
-#include "report/user_code.h"
 #include "report/whatif_report.h"
 #include "report/words.h"
+#include "trace/holder_lines.h"
 
 namespace nb = nanobind;
 

@@ -1,6 +1,5 @@
 #include "allocator/free_set.h"
 
-#include <algorithm>
 #include <bit>
 #include <iterator>
 

@@ -2,7 +2,6 @@
 
 #include <absl/container/flat_hash_map.h>
 
-#include <algorithm>
 #include <span>
 
 #include "analysis/categories/categories.h"

@@ -18,8 +18,8 @@
 #include "cli/render.h"
 #include "report/describe/facts.h"
 #include "report/diff_report.h"
-#include "report/user_code.h"
 #include "trace/anonymizer.h"
+#include "trace/holder_lines.h"
 
 namespace gpumemprof {
 namespace {

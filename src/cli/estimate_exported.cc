@@ -1,7 +1,5 @@
 #include "cli/estimate_exported.h"
 
-#include <unistd.h>
-
 #include <charconv>
 #include <filesystem>
 #include <nlohmann/json.hpp>

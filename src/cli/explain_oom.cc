@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <memory>
-#include <optional>
 
 #include "cli/commands.h"
 #include "cli/options.h"

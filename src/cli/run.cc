@@ -1,11 +1,8 @@
 // gpumemprof run: records a program and says in ten lines what it found.
 #include <sys/utsname.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <fstream>
-#include <iterator>
 #include <memory>
 
 #include "analysis/analyze.h"

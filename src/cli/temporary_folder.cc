@@ -1,7 +1,5 @@
 #include "cli/temporary_folder.h"
 
-#include <unistd.h>
-
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>

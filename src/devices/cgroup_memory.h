@@ -1,8 +1,6 @@
 // What our cgroup is charged for, by class: the other side of "killed at the limit".
 #pragma once
 
-#include <string>
-
 #include "devices/host_memory.h"
 #include "devices/quantity.h"
 

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <fstream>
 #include <map>
 #include <string_view>

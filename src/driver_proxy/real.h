@@ -1,7 +1,6 @@
 // The real driver behind the stand-in.
 #pragma once
 
-#include <stddef.h>
 #include <stdint.h>
 
 namespace gpumemprof::driver_proxy {

@@ -1,7 +1,6 @@
 // The memory of training or inference of a transformer, from its configuration alone.
 #pragma once
 
-#include <string>
 #include <string_view>
 
 #include "estimate/answer.h"

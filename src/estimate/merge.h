@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
 #include "base/error.h"
 #include "estimate/step_trace.h"

@@ -2,8 +2,6 @@
 // arguments, told apart by what they hold.
 #pragma once
 
-#include <string_view>
-
 #include "estimate/config_values.h"
 #include "estimate/model_shape.h"
 

@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <vector>
 
 #include "allocator/config.h"
 #include "allocator/release.h"

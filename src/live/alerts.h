@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 
 #include "telemetry/alarm.h"
 #include "telemetry/event.h"

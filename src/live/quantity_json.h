@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "devices/process_memory.h"
+#include "devices/quantity.h"
 
 namespace gpumemprof {
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
-#include <optional>
 
 #include "recording/missing_events.h"
 #include "recording/module_names.h"

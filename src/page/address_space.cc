@@ -1,7 +1,5 @@
 #include "page/address_space.h"
 
-#include <algorithm>
-
 namespace gpumemprof {
 namespace {
 

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <map>
 #include <utility>
-#include <vector>
 
 #include "page/block_table.h"
 

@@ -1,5 +1,4 @@
 // holders: who holds what, as a tree.
-#include <algorithm>
 
 #include "page/answers.h"
 #include "page/held_tree.h"

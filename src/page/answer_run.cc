@@ -1,5 +1,4 @@
 // run: the page's first request.
-#include <algorithm>
 
 #include "allocator/replay.h"
 #include "analysis/leaks/leak_limit.h"

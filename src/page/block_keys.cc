@@ -7,7 +7,6 @@
 #include "analysis/categories/category_sums.h"
 #include "page/stack_labels.h"
 #include "report/user_code.h"
-#include "report/words.h"
 
 namespace gpumemprof {
 namespace {

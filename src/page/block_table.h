@@ -8,7 +8,6 @@
 #include <absl/container/flat_hash_map.h>
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "analysis/categories/category_holder.h"

@@ -1,7 +1,6 @@
 #include "page/file.h"
 
 #include <algorithm>
-#include <tuple>
 
 #include "analysis/replay/snapshot_device.h"
 #include "base/parallel_for.h"

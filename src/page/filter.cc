@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <optional>
 
 #include "base/in_quotes.h"
 #include "base/nearest.h"

@@ -1,6 +1,5 @@
 #include "page/held_tree.h"
 
-#include <algorithm>
 #include <map>
 
 #include "report/user_code.h"

@@ -10,7 +10,6 @@
 #include <cstring>
 #include <string>
 #include <type_traits>
-#include <vector>
 
 #include "base/file.h"
 

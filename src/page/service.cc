@@ -6,7 +6,6 @@
 
 #include "base/parallel_for.h"
 #include "base/query.h"
-#include "page/answers.h"
 #include "page/index_key.h"
 #include "report/words.h"
 

@@ -1,8 +1,6 @@
 #include "picture/device_sums.h"
 
-#include <algorithm>
 #include <string>
-#include <vector>
 
 namespace gpumemprof {
 namespace {

@@ -4,7 +4,6 @@
 #include <optional>
 #include <vector>
 
-#include "devices/accelerators.h"
 #include "picture/picture.h"
 
 namespace gpumemprof {

@@ -4,7 +4,6 @@
 #include <span>
 #include <string>
 
-#include "analysis/statistics/growth.h"
 #include "analysis/statistics/statistics.h"
 
 namespace gpumemprof {

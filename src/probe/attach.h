@@ -7,8 +7,6 @@
 //            counted
 #pragma once
 
-#include <stdint.h>
-
 namespace gpumemprof::probe {
 
 /// True if the program was started with this library before libc.

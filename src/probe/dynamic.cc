@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "probe/sys.h"
-
 namespace gpumemprof::probe {
 namespace {
 

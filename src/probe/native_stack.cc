@@ -3,7 +3,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "probe/dynamic.h"
 #include "probe/recorder.h"
 #include "probe/sys.h"
 

@@ -5,7 +5,6 @@
 // exceptions 28 times as slow (91 us instead of 3.3 us a throw through ten frames).
 #pragma once
 
-#include <stddef.h>
 #include <stdint.h>
 
 #include "probe/dynamic.h"

@@ -4,7 +4,6 @@
 
 #include <atomic>
 
-#include "probe/recorder.h"
 #include "probe/scopes.h"
 
 namespace gpumemprof::probe {

@@ -3,13 +3,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "format/format.h"
 #include "probe/arena.h"
 #include "probe/call_after.h"
 #include "probe/clock.h"
 #include "probe/hot.h"
-#include "probe/native_stack.h"
-#include "probe/python_frames.h"
 #include "probe/sys.h"
 
 namespace gpumemprof::probe {

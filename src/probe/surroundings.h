@@ -5,7 +5,6 @@
 // A framework's hooks enter a View. Nothing else in the probe knows the meaning of the words.
 #pragma once
 
-#include <stddef.h>
 #include <stdint.h>
 
 namespace gpumemprof::probe {

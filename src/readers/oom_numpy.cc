@@ -1,6 +1,5 @@
 // NumPy's refused array, as numpy/_core/_exceptions.py writes it since 1.18:
 // "Unable to allocate 1.00 GiB for an array with shape (134217728,) and data type float64".
-#include <algorithm>
 #include <string>
 
 #include "readers/oom_message.h"

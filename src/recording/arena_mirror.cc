@@ -9,7 +9,6 @@
 
 #include <algorithm>
 
-#include "recording/unrecorded.h"
 #include "recording/writer_state.h"
 
 namespace gpumemprof {

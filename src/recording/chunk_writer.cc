@@ -2,8 +2,6 @@
 
 #include <stddef.h>
 
-#include <algorithm>
-
 #include "format/checksum.h"
 
 namespace gpumemprof {

@@ -4,7 +4,6 @@
 
 #include <memory>
 #include <set>
-#include <utility>
 #include <vector>
 
 #include "recording/allocator_history.h"

@@ -5,7 +5,6 @@
 #include <memory>
 #include <vector>
 
-#include "base/error.h"
 #include "trace/event.h"
 #include "trace/event_source.h"
 

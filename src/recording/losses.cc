@@ -1,7 +1,6 @@
 #include "recording/losses.h"
 
 #include <nlohmann/json.hpp>
-#include <vector>
 
 #include "base/file.h"
 #include "base/folder.h"

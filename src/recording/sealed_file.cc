@@ -2,13 +2,11 @@
 
 #include <algorithm>
 #include <iterator>
-#include <map>
 
 #include "base/varint.h"
 #include "recording/sealed_events.h"
 #include "recording/sealed_lane.h"
 #include "recording/sealed_marks.h"
-#include "recording/sealed_payload.h"
 
 namespace gpumemprof {
 namespace {

@@ -7,7 +7,6 @@
 
 #include "base/varint.h"
 #include "recording/sealed_payload.h"
-#include "trace/event.h"
 
 namespace gpumemprof {
 namespace {

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "trace/event.h"
-
 namespace gpumemprof {
 
 void StandingMarks::apply(const EventBatch& batch) {

@@ -6,7 +6,6 @@
 #include <string_view>
 
 #include "analysis/advice/practices.h"
-#include "base/size.h"
 #include "report/describe/sections.h"
 #include "report/words.h"
 

@@ -17,9 +17,7 @@
 #include <cstring>
 #include <ctime>
 #include <iterator>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 #include "run/elf.h"
 #include "run/preload.h"

@@ -1,7 +1,6 @@
 // What the system and its drivers say at one moment, as the values of a recording's sample.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>

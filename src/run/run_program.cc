@@ -9,7 +9,6 @@
 #include <filesystem>
 #include <iterator>
 #include <memory>
-#include <optional>
 
 #include "devices/host_memory.h"
 #include "devices/oom_kills.h"

@@ -1,7 +1,5 @@
 #include "serve/metric_families.h"
 
-#include <utility>
-
 namespace gpumemprof {
 namespace {
 

@@ -2,9 +2,7 @@
 // lines or elements of an array. What is wrong is told with its place.
 #pragma once
 
-#include <cstdint>
 #include <optional>
-#include <string>
 #include <string_view>
 
 #include "base/error.h"

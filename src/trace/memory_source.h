@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <memory>
 #include <utility>
-#include <vector>
 
 #include "trace/event_source.h"
 #include "trace/live_state.h"

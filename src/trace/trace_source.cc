@@ -1,7 +1,5 @@
 #include "trace/trace_source.h"
 
-#include <algorithm>
-
 namespace gpumemprof {
 
 TraceSource::TraceSource(const AllocatorSnapshot& snapshot, size_t index, const TraceStart& start)

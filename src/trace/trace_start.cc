@@ -5,9 +5,6 @@
 #include <absl/container/flat_hash_set.h>
 
 #include <algorithm>
-#include <optional>
-
-#include "trace/address_map.h"
 
 namespace gpumemprof {
 namespace {

@@ -6,7 +6,6 @@
 #include "native/marks/calls.h"
 #include "native/marks/dying.h"
 #include "native/marks/frames.h"
-#include "native/marks/roles.h"
 #include "native/marks/search.h"
 #include "native/marks/tensors.h"
 #include "native/marks/tree.h"

@@ -1,9 +1,7 @@
 #include "analysis/advice/practices.h"
 
 #include <algorithm>
-#include <functional>
 #include <set>
-#include <string_view>
 #include <tuple>
 
 #include "analysis/advice/tensorflow_advice.h"

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <string>
-#include <string_view>
 
 #include "analysis/pass/op_names.h"
 #include "base/size.h"

@@ -1,7 +1,6 @@
 #include "analysis/driver/driver_memories.h"
 
 #include <algorithm>
-#include <memory>
 
 namespace gpumemprof {
 namespace {

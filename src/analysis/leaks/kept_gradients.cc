@@ -3,7 +3,6 @@
 #include <absl/container/flat_hash_map.h>
 #include <absl/container/flat_hash_set.h>
 
-#include <algorithm>
 #include <map>
 #include <tuple>
 

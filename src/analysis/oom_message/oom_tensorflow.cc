@@ -1,6 +1,5 @@
 // Why TensorFlow's pool refused. What is known to the byte is the state of its chunks; the limit is
 // printed, so it is a range where the release rounds it.
-#include <algorithm>
 
 #include "analysis/oom_message/oom_pool.h"
 #include "analysis/oom_message/oom_verdict.h"

@@ -5,7 +5,6 @@
 #include <tuple>
 
 #include "analysis/categories/torch_frames.h"
-#include "trace/label_frames.h"
 
 namespace gpumemprof {
 namespace {

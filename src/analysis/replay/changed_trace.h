@@ -1,8 +1,6 @@
 // A trace with other events in place of its own: what a change of the program would have asked for.
 #pragma once
 
-#include <utility>
-
 #include "allocator/config.h"
 #include "allocator/replay.h"
 #include "analysis/replay/snapshot_device.h"

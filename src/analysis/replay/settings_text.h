@@ -1,7 +1,6 @@
 // The text of PYTORCH_CUDA_ALLOC_CONF as a list of settings, and texts that are worth trying.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>

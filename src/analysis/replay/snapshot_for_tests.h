@@ -1,8 +1,6 @@
 // A snapshot whose every figure can be worked out on paper.
 #pragma once
 
-#include <string>
-
 #include "base/size.h"
 #include "trace/allocator_trace.h"
 

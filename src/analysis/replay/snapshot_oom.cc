@@ -4,7 +4,6 @@
 
 #include "analysis/replay/settings_text.h"
 #include "base/parallel_for.h"
-#include "base/size.h"
 
 namespace gpumemprof {
 namespace {

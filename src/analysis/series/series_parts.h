@@ -1,7 +1,6 @@
 // The questions to a series, one by one. analyze_series() asks them all.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>

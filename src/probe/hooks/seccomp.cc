@@ -1,7 +1,6 @@
 // A program may forbid itself system calls, with death as the penalty. From the moment it asks for
 // that we make none. prctl(PR_SET_SECCOMP) and syscall(SYS_seccomp) are the two ways in; both only
 // set a flag and go on.
-#include <stdint.h>
 
 #include "probe/dynamic.h"
 #include "probe/recorder.h"

@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <string_view>
 
 #include "base/error.h"
 #include "base/file.h"

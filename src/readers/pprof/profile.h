@@ -5,7 +5,6 @@
 #include <absl/container/flat_hash_map.h>
 
 #include <cstdint>
-#include <string>
 #include <string_view>
 #include <vector>
 

@@ -1,5 +1,4 @@
 // Whether a file is a snapshot, from its first bytes.
-#include <algorithm>
 
 #include "readers/torch_snapshot/read.h"
 

@@ -4,12 +4,10 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "analysis/ranks/job_ranks.h"
 #include "base/duration.h"
 #include "base/size.h"
 #include "report/describe/facts.h"
 #include "report/describe/ranks.h"
-#include "report/describe/sections.h"
 #include "report/words.h"
 
 namespace gpumemprof {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <functional>
-#include <string_view>
 
 #include "base/error.h"
 #include "report/export/event_export.h"

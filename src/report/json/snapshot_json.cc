@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "analysis/replay/snapshot_device.h"
 #include "report/json/parts.h"
 #include "report/user_code.h"
 

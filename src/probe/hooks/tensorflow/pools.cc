@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "probe/dynamic.h"
-
 namespace gpumemprof::probe::tensorflow {
 
 Pool g_pools[kPools];
