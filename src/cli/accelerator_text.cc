@@ -1,4 +1,4 @@
-#include "cli/accelerator_text.h"
+#include "cli/info.h"
 
 #include <cstdio>
 

@@ -1,4 +1,4 @@
-#include "cli/active_python.h"
+#include "cli/python_program.h"
 
 #include <unistd.h>
 

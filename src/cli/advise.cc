@@ -5,17 +5,14 @@
 #include "analysis/analyze.h"
 #include "cli/advise_trials.h"
 #include "cli/commands.h"
-#include "cli/cost_arguments.h"
 #include "cli/input.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "cli/render.h"
 #include "cli/temporary_folder.h"
 #include "report/advice_text.h"
 #include "report/cost_text.h"
 #include "report/describe/end_words.h"
 #include "report/describe/explanation.h"
-#include "report/describe/refusal_words.h"
 #include "report/json/advice_json.h"
 
 namespace gpumemprof {

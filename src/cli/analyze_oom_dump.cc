@@ -1,15 +1,15 @@
-#include "cli/analyze_oom_dump.h"
+#include "cli/analyze_telemetry.h"
 
 #include <nlohmann/json.hpp>
 
 #include "analysis/pass/program_end.h"
 #include "cli/commands.h"
 #include "cli/input.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/page.h"
-#include "cli/render.h"
 #include "report/describe/end_words.h"
-#include "report/json/ends_json.h"
+#include "report/json/sections.h"
 #include "report/render/text.h"
 
 namespace gpumemprof {

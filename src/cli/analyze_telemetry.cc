@@ -5,9 +5,9 @@
 
 #include "analysis/series/telemetry_series.h"
 #include "cli/commands.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/page.h"
-#include "cli/render.h"
 #include "input/input.h"
 #include "report/advice_text.h"
 #include "report/telemetry_report.h"

@@ -7,7 +7,7 @@
 
 #include "analysis/advice/tensorflow_advice.h"
 #include "analysis/analysis.h"
-#include "cli/cost_arguments.h"
+#include "cli/options.h"
 
 namespace gpumemprof {
 
@@ -46,5 +46,9 @@ int wrong_sensitivity();
 /// stdout as JSON). The exit code.
 int write_visualization(const AnalyzeArguments& arguments,
                         const std::function<int(const std::string&)>& page);
+
+/// The part of `analyze` that reads what an out-of-memory error left.
+/// Prints the dump at the one path, whose kind is kOomDump. Returns the exit code.
+int analyze_oom_dump(const AnalyzeArguments& arguments);
 
 }  // namespace gpumemprof

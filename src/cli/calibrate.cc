@@ -6,10 +6,10 @@
 
 #include "base/file.h"
 #include "base/size.h"
-#include "cli/active_python.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/python_program.h"
 #include "cli/trace_child.h"
 #include "estimate/calibration.h"
 #include "report/words.h"

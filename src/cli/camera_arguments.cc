@@ -1,5 +1,3 @@
-#include "cli/camera_arguments.h"
-
 #include "cli/options.h"
 
 namespace gpumemprof {

@@ -1,9 +1,8 @@
-#include "cli/cost_arguments.h"
+#include "cli/options.h"
 
 #include "base/file.h"
 #include "base/size.h"
 #include "cli/commands.h"
-#include "cli/options.h"
 #include "estimate/prices.h"
 
 namespace gpumemprof {

@@ -15,7 +15,6 @@
 #include "cli/output.h"
 #include "cli/page.h"
 #include "cli/progress.h"
-#include "cli/render.h"
 #include "report/describe/facts.h"
 #include "report/diff_report.h"
 #include "trace/anonymizer.h"

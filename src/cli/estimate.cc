@@ -5,13 +5,9 @@
 
 #include "cli/command_words.h"
 #include "cli/commands.h"
-#include "cli/estimate_arguments.h"
-#include "cli/estimate_config.h"
-#include "cli/estimate_exported.h"
-#include "cli/estimate_trace.h"
+#include "cli/estimate.h"
 #include "cli/help.h"
 #include "cli/options.h"
-#include "cli/render.h"
 
 namespace gpumemprof {
 namespace {

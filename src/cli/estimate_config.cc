@@ -1,4 +1,4 @@
-#include "cli/estimate_config.h"
+#include "cli/estimate.h"
 
 #include <filesystem>
 
@@ -6,7 +6,6 @@
 #include "base/size.h"
 #include "cli/commands.h"
 #include "cli/output.h"
-#include "cli/read_calibration.h"
 #include "estimate/configuration_answer.h"
 #include "report/estimate_report.h"
 

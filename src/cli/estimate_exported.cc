@@ -1,4 +1,4 @@
-#include "cli/estimate_exported.h"
+#include "cli/estimate.h"
 
 #include <charconv>
 #include <filesystem>
@@ -6,9 +6,9 @@
 
 #include "base/file.h"
 #include "base/size.h"
-#include "cli/active_python.h"
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "cli/python_program.h"
 #include "cli/trace_child.h"
 #include "readers/onnx_model.h"
 #include "readers/pte_program.h"

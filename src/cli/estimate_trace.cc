@@ -1,4 +1,4 @@
-#include "cli/estimate_trace.h"
+#include "cli/estimate.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,7 +10,6 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/progress.h"
-#include "cli/read_calibration.h"
 #include "cli/trace_subjects.h"
 #include "estimate/answer.h"
 #include "estimate/prices.h"

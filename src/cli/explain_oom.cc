@@ -10,7 +10,6 @@
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "cli/render.h"
 #include "readers/bfc_dump/read.h"
 #include "report/oom_report.h"
 #include "report/words.h"

@@ -1,4 +1,4 @@
-#include "cli/export_archive.h"
+#include "cli/export.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -1,4 +1,4 @@
-#include "cli/export_snapshot.h"
+#include "cli/export.h"
 
 #include <cstdio>
 

@@ -10,12 +10,10 @@
 #include <thread>
 
 #include "base/size.h"
-#include "cli/accelerator_text.h"
 #include "cli/commands.h"
-#include "cli/render.h"
-#include "cli/second_profiler.h"
+#include "cli/info.h"
+#include "cli/options.h"
 #include "cli/tensorflow.h"
-#include "cli/tensorflow_info.h"
 #include "devices/accelerator_json.h"
 #include "devices/accelerators.h"
 #include "devices/host_memory.h"

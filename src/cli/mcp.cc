@@ -3,7 +3,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/size.h"
-#include "cli/active_python.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/python_program.h"

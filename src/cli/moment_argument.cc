@@ -1,4 +1,4 @@
-#include "cli/moment_argument.h"
+#include "cli/export.h"
 
 #include <charconv>
 #include <string>

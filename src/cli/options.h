@@ -2,7 +2,12 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <optional>
 #include <string>
+#include <string_view>
+
+#include "estimate/cost.h"
+#include "picture/camera.h"
 
 namespace gpumemprof {
 
@@ -28,5 +33,40 @@ CLI::Option* add_repeatable(CLI::App* command, const std::string& names, const s
       ->expected(1)
       ->allow_extra_args(false);
 }
+
+// Options shared by `top` and `serve`: folders and thresholds.
+
+/// FOLDER… ; `options` lives as long as the parser.
+void add_camera_folders(CLI::App* command, CameraOptions* options);
+/// --warning-threshold and --critical-threshold.
+void add_camera_thresholds(CLI::App* command, CameraOptions* options);
+
+// The options that say what boards cost.
+
+struct CostArguments {
+  std::string price, prices;
+  bool is_given() const { return !price.empty() || !prices.empty(); }
+};
+
+void add_cost_options(CLI::App* command, CostArguments* arguments);
+
+/// Nothing in `options` where no price was given. The exit code; what is wrong is reported.
+int read_cost_options(const CostArguments& arguments, const std::string& capacity,
+                      std::optional<CostOptions>* options);
+
+// How a report is to be written, where several commands offer the same choice.
+
+/// "text", "json" or "html": as --format says, else as the name of --output ends, else text.
+std::string report_format(const std::string& format, std::string_view output);
+
+/// `choice` is --color: "always", "never", or "auto": a terminal, and NO_COLOR is not set.
+bool report_color(const std::string& choice, const std::string& output);
+
+// The options of those choices.
+/// Text and JSON, and HTML where `has_html`; where none is named --output's extension chooses.
+void add_format_option(CLI::App* command, std::string* format, bool has_html);
+void add_text_or_json_option(CLI::App* command, std::string* format);  ///< whatever --output is
+void add_output_option(CLI::App* command, std::string* output);
+void add_color_option(CLI::App* command, std::string* color);
 
 }  // namespace gpumemprof

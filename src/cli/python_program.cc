@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/descriptor_limit.h"
-#include "cli/active_python.h"
 #include "cli/commands.h"
 
 namespace gpumemprof {

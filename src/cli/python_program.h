@@ -18,4 +18,13 @@ int become_child(const std::string& module, const std::vector<std::string>& word
 int become_child(const std::string& module, const nlohmann::json& options,
                  const std::vector<std::string>& words);
 
+// The Python in which our package is looked for.
+
+/// $GPUMEMPROF_PYTHON, else the Python of the active virtual environment, else the one beside this
+/// command (a virtual environment that is not activated), else that of PATH.
+std::string active_python();
+
+/// The file of this command; "gpumemprof" where the system does not say.
+std::string own_program();
+
 }  // namespace gpumemprof

@@ -1,4 +1,4 @@
-#include "cli/read_calibration.h"
+#include "cli/estimate.h"
 
 #include "base/file.h"
 

@@ -1,10 +1,8 @@
-#include "cli/render.h"
+#include "cli/options.h"
 
 #include <unistd.h>
 
 #include <cstdlib>
-
-#include "cli/options.h"
 
 namespace gpumemprof {
 

@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/nearest.h"
-#include "cli/active_python.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/python_program.h"

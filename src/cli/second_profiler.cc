@@ -1,4 +1,4 @@
-#include "cli/second_profiler.h"
+#include "cli/info.h"
 
 #include <filesystem>
 #include <string_view>

@@ -4,7 +4,6 @@
 #include <memory>
 
 #include "base/file.h"
-#include "cli/camera_arguments.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/watch.h"

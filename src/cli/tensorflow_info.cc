@@ -1,4 +1,4 @@
-#include "cli/tensorflow_info.h"
+#include "cli/info.h"
 
 #include <algorithm>
 #include <cstdlib>

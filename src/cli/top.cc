@@ -12,12 +12,10 @@
 #include <string_view>
 
 #include "base/steady_clock.h"
-#include "cli/camera_arguments.h"
 #include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "cli/render.h"
 #include "cli/watch.h"
 #include "live/sampler.h"
 #include "picture/camera.h"

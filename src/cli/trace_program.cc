@@ -1,9 +1,8 @@
-#include "cli/trace_program.h"
+#include "cli/trace_child.h"
 
 #include <cstdlib>
 #include <fstream>
 
-#include "cli/trace_child.h"
 #include "run/program.h"
 
 namespace gpumemprof {

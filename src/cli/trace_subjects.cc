@@ -3,10 +3,9 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "cli/active_python.h"
-#include "cli/read_calibration.h"
+#include "cli/estimate.h"
+#include "cli/python_program.h"
 #include "cli/trace_child.h"
-#include "cli/trace_program.h"
 #include "report/words.h"
 
 namespace gpumemprof {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "cli/estimate_arguments.h"
+#include "cli/estimate.h"
 #include "estimate/merge.h"
 #include "estimate/step_trace.h"
 

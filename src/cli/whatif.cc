@@ -8,7 +8,6 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/progress.h"
-#include "cli/render.h"
 #include "report/whatif_report.h"
 
 namespace gpumemprof {

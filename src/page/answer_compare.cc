@@ -6,7 +6,7 @@
 #include "analysis/compare/diff.h"
 #include "page/answers.h"
 #include "page/held_tree.h"
-#include "report/describe/describe_diff.h"
+#include "report/describe/describe.h"
 #include "report/json/document_json.h"
 #include "trace/holder_lines.h"
 

@@ -8,7 +8,6 @@
 #include "analysis/replay/snapshot_device.h"
 #include "analysis/series/telemetry_series.h"
 #include "report/describe/describe.h"
-#include "report/describe/describe_samples.h"
 #include "report/describe/end_words.h"
 
 namespace gpumemprof {

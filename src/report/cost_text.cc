@@ -1,6 +1,6 @@
 #include "report/cost_text.h"
 
-#include "report/describe/cost_words.h"
+#include "report/describe/describe.h"
 #include "report/render/text.h"
 
 namespace gpumemprof {

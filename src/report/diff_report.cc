@@ -1,6 +1,6 @@
 #include "report/diff_report.h"
 
-#include "report/describe/describe_diff.h"
+#include "report/describe/describe.h"
 #include "report/render/text.h"
 
 namespace gpumemprof {

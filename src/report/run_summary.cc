@@ -7,8 +7,8 @@
 #include "base/shell_word.h"
 #include "base/size.h"
 #include "report/describe/describe.h"
+#include "report/describe/end_words.h"
 #include "report/describe/facts.h"
-#include "report/describe/finding_words.h"
 #include "report/render/text.h"
 #include "report/words.h"
 

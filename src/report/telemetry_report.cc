@@ -1,6 +1,6 @@
 #include "report/telemetry_report.h"
 
-#include "report/describe/describe_samples.h"
+#include "report/describe/describe.h"
 #include "report/render/text.h"
 
 namespace gpumemprof {

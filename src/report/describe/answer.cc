@@ -12,8 +12,6 @@
 #include "report/describe/evidence.h"
 #include "report/describe/explanation.h"
 #include "report/describe/facts.h"
-#include "report/describe/finding_words.h"
-#include "report/describe/ranks.h"
 #include "report/describe/sections.h"
 #include "report/describe/snapshot_words.h"
 #include "report/words.h"

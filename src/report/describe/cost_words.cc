@@ -1,4 +1,4 @@
-#include "report/describe/cost_words.h"
+#include "report/describe/describe.h"
 
 #include <fmt/format.h>
 

@@ -7,6 +7,9 @@
 
 #include "analysis/advice.h"
 #include "analysis/analysis.h"
+#include "analysis/series/telemetry_series.h"
+#include "estimate/cost.h"
+#include "report/diff_report.h"
 #include "report/document.h"
 
 namespace gpumemprof {
@@ -43,5 +46,15 @@ Section describe_peak(const Analysis& analysis, const Tables& tables,
 /// describe_peak() has it already, or none was recorded.
 Section describe_host_peak(const Analysis& analysis, const Tables& tables,
                            const DescribeOptions& options);
+
+/// What a report says of the difference of two runs.
+Document describe_diff(const Diff& diff, const DiffOptions& options);
+
+/// What a report says of telemetry.
+/// `analysis` has to live as long as the document: its charts draw from it.
+Document describe_samples(const TelemetryAnalysis& analysis);
+
+/// What a run costs, in words and with the arithmetic.
+Section describe_cost(const Cost& cost);
 
 }  // namespace gpumemprof

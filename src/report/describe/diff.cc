@@ -5,7 +5,7 @@
 #include <map>
 
 #include "base/size.h"
-#include "report/describe/describe_diff.h"
+#include "report/describe/describe.h"
 #include "report/describe/end_words.h"
 #include "report/describe/facts.h"
 #include "report/describe/sections.h"

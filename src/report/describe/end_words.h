@@ -1,4 +1,4 @@
-// Sentences about how the recorded program ended.
+// Sentences about how the recorded program ended, refused requests and findings.
 #pragma once
 
 #include <string>
@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "analysis/analysis.h"
+#include "analysis/finding.h"
 #include "analysis/replay/snapshot_device.h"
 #include "report/document.h"
 
@@ -31,5 +32,29 @@ std::string refusal_sentence(const OomExplanation& oom, const SnapshotDevice& de
 /// of code, largest first; `most` lines.
 Document describe_refusal(const RefusedRequest& refused, std::string_view working_folder,
                           size_t most);
+
+// Requests that an allocator refused and that did not end the program, in the words of every
+// report.
+
+/// Of a device those refusals that no dump of an uncaught error tells of, in their order.
+std::vector<Refusal> caught_refusals(const Analysis& analysis, const DeviceAnalysis& device);
+
+/// It allocated afterwards, or its run ended with 0. False as well where neither is known.
+bool went_on_after(const Refusal& refusal, const Analysis& analysis, const Tables& tables,
+                   const DeviceAnalysis& device);
+
+/// "The CPU allocator refused 1.00 PiB at train.py:3 <module>; the program went on." One
+/// sentence a device. What a replayed history explains is not among them.
+std::vector<std::string> caught_refusal_sentences(const Analysis& analysis, const Tables& tables,
+                                                  std::string_view working_folder);
+
+// Details of findings, in words.
+
+/// One line to hand on: "Leak: History.losses keeps 16.5 MiB more with every step (train.py:18).
+/// Fix: …." Not yet safe to print.
+std::string finding_sentence(const Finding& finding);
+
+/// Details of a leak: rate, confidence, lines, holder, limit. Not yet safe to print.
+std::vector<std::string> finding_details(const Finding& finding);
 
 }  // namespace gpumemprof

@@ -9,7 +9,7 @@
 #include "analysis/replay/snapshot_device.h"
 #include "base/duration.h"
 #include "base/size.h"
-#include "report/describe/refusal_words.h"
+#include "report/describe/end_words.h"
 #include "report/describe/snapshot_words.h"
 #include "report/words.h"
 

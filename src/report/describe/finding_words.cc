@@ -1,4 +1,4 @@
-#include "report/describe/finding_words.h"
+#include "report/describe/end_words.h"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // The host's memory during the run: sums of processes and of the cgroup, by class.
-#include "report/describe/host.h"
+#include "report/describe/driver.h"
 
 #include <fmt/format.h>
 

@@ -7,7 +7,7 @@
 #include "base/duration.h"
 #include "base/size.h"
 #include "report/describe/facts.h"
-#include "report/describe/ranks.h"
+#include "report/describe/sections.h"
 #include "report/words.h"
 
 namespace gpumemprof {

@@ -5,7 +5,7 @@
 
 #include "base/duration.h"
 #include "base/size.h"
-#include "report/describe/describe_samples.h"
+#include "report/describe/describe.h"
 #include "report/describe/facts.h"
 #include "report/describe/sections.h"
 #include "report/words.h"

@@ -8,6 +8,7 @@
 
 #include "analysis/analysis.h"
 #include "analysis/oom_message/oom_pool.h"
+#include "analysis/ranks/job_ranks.h"
 #include "analysis/replay/snapshot_device.h"
 #include "report/describe/describe.h"
 #include "report/describe/source_text.h"
@@ -99,5 +100,14 @@ void add_rows(const std::vector<Each>& all, size_t most, Table* table, Make make
   for (size_t i = 0; i < shown; ++i) table->rows.push_back(make(all[i]));
   table->left_out = all.size() - shown;
 }
+
+// What reports say of a job's ranks first.
+
+/// Of ranks that are missing or did not end by themselves with 0, a sentence each.
+std::vector<std::string> rank_failures(const JobRanks& job);
+
+/// "Rank 2 is 30.5 MiB above the median of 4 ranks, …", and the line that makes the most of it.
+/// Empty where there is nothing to compare.
+std::string median_sentence(const Subject& subject, const JobRanks& job);
 
 }  // namespace gpumemprof

@@ -2,8 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "report/json/cost_json.h"
 #include "report/json/parts.h"
+#include "report/json/sections.h"
 
 namespace gpumemprof {
 namespace {

@@ -1,4 +1,4 @@
-#include "report/json/category_json.h"
+#include "report/json/sections.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>

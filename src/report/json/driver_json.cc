@@ -1,4 +1,4 @@
-#include "report/json/driver_json.h"
+#include "report/json/sections.h"
 
 #include <nlohmann/json.hpp>
 

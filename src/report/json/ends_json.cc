@@ -1,8 +1,8 @@
-#include "report/json/ends_json.h"
+#include "report/json/sections.h"
 
 #include <utility>
 
-#include "report/describe/refusal_words.h"
+#include "report/describe/end_words.h"
 #include "report/json/parts.h"
 #include "report/words.h"
 

@@ -1,4 +1,4 @@
-#include "report/json/findings_json.h"
+#include "report/json/sections.h"
 
 #include <cmath>
 #include <string>

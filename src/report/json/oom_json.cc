@@ -1,7 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "report/json/parts.h"
-#include "report/json/pool_json.h"
+#include "report/json/sections.h"
 #include "report/oom_report.h"
 
 namespace gpumemprof {

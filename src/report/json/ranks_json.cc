@@ -1,4 +1,4 @@
-#include "report/json/ranks_json.h"
+#include "report/json/sections.h"
 
 #include "analysis/ranks/job_ranks.h"
 #include "report/json/parts.h"

@@ -1,4 +1,4 @@
-#include "report/json/snapshot_json.h"
+#include "report/json/sections.h"
 
 #include <algorithm>
 

@@ -1,8 +1,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "report/json/findings_json.h"
 #include "report/json/parts.h"
+#include "report/json/sections.h"
 #include "report/telemetry_report.h"
 
 namespace gpumemprof {

@@ -1,12 +1,30 @@
-// A moment of a recording as the user writes it.
+// The parts of `export`.
 #pragma once
 
+#include <memory>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "analysis/analysis.h"
 #include "base/error.h"
+#include "trace/anonymizer.h"
 
 namespace gpumemprof {
+
+/// export --to perfetto-tar.
+/// Every process of `paths` as a trace of its own, in one archive. What cannot be read is named and
+/// left out. `names` may be null. The exit code.
+int export_perfetto_archive(const std::vector<std::string>& paths, const std::string& output_path,
+                            const std::shared_ptr<Anonymizer>& names);
+
+/// export --to snapshot.
+/// Writes the snapshot in `paths` again as PyTorch does. Refuses what holds no segments. The exit
+/// code.
+int export_as_snapshot(const std::vector<std::string>& paths, const std::string& output_path,
+                       bool seal);
+
+// A moment of a recording as the user writes it.
 
 struct MomentArgument {
   enum Kind : uint8_t { kPeak, kEnd, kTotal, kRequested };

@@ -1,10 +1,15 @@
-// What the command line of `estimate` says, whichever way of estimating answers it.
+// The ways of estimating behind `estimate`.
 #pragma once
 
+#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
+#include "estimate/calibration.h"
+
 namespace gpumemprof {
+
+// What the command line of `estimate` says, whichever way of estimating answers it.
 
 /// Texts as they were typed; empty: not given. Sizes are those of parse_size().
 struct EstimateArguments {
@@ -36,5 +41,27 @@ struct EstimateArguments {
   std::string format = "text";
   std::string output;
 };
+
+// The closed form behind `estimate --config`: the options that concern configurations alone, and
+// what becomes of them.
+
+/// Declares --sequence, --tp, --pp, --kv-dtype and the like. Each is stored as a line "KEY=VALUE"
+/// in `arguments->options`, where --set puts its own.
+void add_configuration_options(CLI::App& command, EstimateArguments* arguments);
+
+/// Reads the configuration, predicts and prints. The exit code.
+int estimate_from_configuration(const EstimateArguments& arguments);
+
+/// `estimate --target`: an exported model on a processor.
+/// `model` is the path. The exit code.
+int estimate_exported(const EstimateArguments& arguments, const std::string& model);
+
+/// Behind `estimate -- CMD` and `estimate --model`: two traced steps, merged and simulated.
+/// Traces in a child process, predicts and prints. The exit code.
+int estimate_by_tracing(const EstimateArguments& arguments);
+
+/// `estimate --calibration FILE`.
+/// Errors name the file in their message: the subject of the command is another one.
+Result<Calibration> read_calibration(const std::string& path);
 
 }  // namespace gpumemprof
