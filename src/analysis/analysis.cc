@@ -14,7 +14,7 @@
 #include "analysis/pass/host_sums.h"
 #include "analysis/ranks/job_pass.h"
 #include "analysis/replay/snapshot_device.h"
-#include "trace/holder_order.h"
+#include "trace/holder_lines.h"
 #include "trace/live_state_apply.h"
 
 namespace gpumemprof {

@@ -1,4 +1,4 @@
-#include "base/descriptor_limit.h"
+#include "base/descriptor.h"
 
 #include <sys/resource.h>
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "base/descriptor_limit.h"
+#include "base/descriptor.h"
 
 namespace gpumemprof {
 

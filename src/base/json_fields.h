@@ -92,4 +92,10 @@ inline const nlohmann::json* list_field(const nlohmann::json& object, const char
   return field && field->is_array() ? field : nullptr;
 }
 
+/// A value as JSON, or null where there is none.
+template <class T>
+nlohmann::ordered_json or_null(const std::optional<T>& value) {
+  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
+}
+
 }  // namespace gpumemprof

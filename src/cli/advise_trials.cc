@@ -16,7 +16,7 @@
 
 #include "analysis/advice/practices.h"
 #include "analysis/analyze.h"
-#include "base/descriptor_limit.h"
+#include "base/descriptor.h"
 #include "cli/commands.h"
 
 extern char** environ;

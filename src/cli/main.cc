@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/descriptor_limit.h"
+#include "base/descriptor.h"
 #include "cli/commands.h"
 #include "cli/help.h"
 #include "cli/watch.h"

@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/descriptor_limit.h"
+#include "base/descriptor.h"
 #include "cli/commands.h"
 
 namespace gpumemprof {

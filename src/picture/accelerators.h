@@ -1,4 +1,4 @@
-// The one place where what a device says of itself comes into a live picture.
+// Where what devices and the kernel say of themselves comes into a live picture.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "analysis/host/host_identity.h"
 #include "devices/accelerators.h"
+#include "devices/cgroup_memory.h"
+#include "devices/process_memory.h"
 
 namespace gpumemprof {
 
@@ -31,5 +34,12 @@ PictureAccelerators in_a_picture(const Accelerators& said);
 
 /// Where a Camera asks: the whole system, or the files below a test's `root` alone.
 DeviceRoot device_root_of(const std::string& root);
+
+// What the kernel says now of host memory, as the sums that reports show.
+
+HostTerm host_term(const Quantity& quantity);
+/// `may_pin`: the process has a GPU open, or it may not be seen whether it has. Else nothing is pinned.
+HostMoment host_moment(const ProcessMemory& memory, bool may_pin, uint64_t time_ns);
+CgroupMoment cgroup_moment(const HostMemory& host, uint64_t time_ns);
 
 }  // namespace gpumemprof

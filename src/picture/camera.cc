@@ -13,7 +13,6 @@
 #include "devices/process_memory.h"
 #include "live/sampler.h"
 #include "picture/device_sums.h"
-#include "picture/host_moments.h"
 #include "picture/picture_follower.h"
 #include "run/processes.h"
 

@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "devices/accelerators.h"
 #include "picture/picture.h"
 
 namespace gpumemprof {

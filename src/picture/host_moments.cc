@@ -1,4 +1,4 @@
-#include "picture/host_moments.h"
+#include "picture/accelerators.h"
 
 namespace gpumemprof {
 

@@ -23,8 +23,14 @@ uint32_t line_of_byte(LineTable kind, const uint8_t* table, size_t size, int32_t
                       int64_t at);
 
 /// The line of a place (place_of()) in `code`, whose instructions begin at `begin`
-/// (python_copies.h); 0: unknown.
+/// (below); 0: unknown.
 uint32_t python_line(const PythonLayout& layout, const char* code, uint64_t begin,
                      uint64_t place);
+
+/// Without a GIL (CPython 3.14) each thread but the first runs a copy of a function's instructions.
+/// Where the instructions begin that a frame runs, for its place (place_of()). The list of copies
+/// may be replaced by a longer one and freed by another thread: what is read of it counts only if
+/// the instruction lies in the copy that it names. 0: not known.
+uint64_t begin_of_code(const char* frame, const char* code, uint64_t place);
 
 }  // namespace gpumemprof::probe

@@ -1,4 +1,4 @@
-#include "probe/python_copies.h"
+#include "probe/python_code.h"
 
 #include "probe/recorder.h"
 #include "probe/sys.h"

@@ -9,7 +9,6 @@
 #include "probe/package.h"
 #include "probe/phases.h"
 #include "probe/python_code.h"
-#include "probe/python_copies.h"
 #include "probe/python_frames.h"
 #include "probe/stream.h"
 #include "probe/surroundings.h"

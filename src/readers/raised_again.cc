@@ -1,4 +1,4 @@
-#include "readers/raised_again.h"
+#include "readers/traceback_line.h"
 
 #include <algorithm>
 

@@ -5,7 +5,7 @@
 
 #include "analysis/advice/tensorflow_advice.h"
 #include "analysis/pass/layer_work.h"
-#include "base/or_null.h"
+#include "base/json_fields.h"
 #include "report/describe/explanation.h"
 #include "report/describe/facts.h"
 #include "report/json/advice_json.h"

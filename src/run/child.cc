@@ -11,7 +11,7 @@
 #include <cstring>
 #include <ctime>
 
-#include "base/descriptor_limit.h"
+#include "base/descriptor.h"
 
 namespace gpumemprof {
 namespace {

@@ -31,4 +31,11 @@ std::vector<HolderLine> group_by_line(const std::vector<Holder>& holders, const 
 std::vector<HolderLine> group_by_innermost(const std::vector<Holder>& holders,
                                            const Tables& tables);
 
+// The order of every list of holders.
+
+/// Largest first; of equals, the lower id.
+inline bool comes_first(const Holder& a, const Holder& b) {
+  return a.bytes != b.bytes ? a.bytes > b.bytes : a.stack < b.stack;
+}
+
 }  // namespace gpumemprof

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "trace/holder_order.h"
+#include "trace/holder_lines.h"
 #include "trace/live_state_apply.h"
 
 namespace gpumemprof {

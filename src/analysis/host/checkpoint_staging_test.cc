@@ -1,4 +1,4 @@
-#include "analysis/host/checkpoint_staging.h"
+#include "analysis/host/host_findings.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "analysis/host/copies_of_workers.h"
+#include "analysis/host/host_findings.h"
 
 #include <algorithm>
 #include <map>

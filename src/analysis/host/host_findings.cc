@@ -7,7 +7,6 @@
 #include <string>
 #include <utility>
 
-#include "analysis/host/copies_of_workers.h"
 #include "base/size.h"
 
 namespace gpumemprof {

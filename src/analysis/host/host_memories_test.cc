@@ -4,9 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "analysis/driver/driver_memories.h"
-#include "analysis/host/copies_of_workers.h"
 #include "analysis/host/host_findings.h"
-#include "analysis/host/host_room.h"
 #include "base/size.h"
 #include "recording/holders_file.h"
 #include "recording/samples_file.h"

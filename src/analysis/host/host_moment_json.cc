@@ -1,6 +1,6 @@
 #include "analysis/host/host_moment_json.h"
 
-#include "base/or_null.h"
+#include "base/json_fields.h"
 
 namespace gpumemprof {
 namespace {

@@ -1,4 +1,4 @@
-#include "analysis/host/host_room.h"
+#include "analysis/host/host_findings.h"
 
 #include <algorithm>
 #include <optional>

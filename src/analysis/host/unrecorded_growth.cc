@@ -1,11 +1,10 @@
-#include "analysis/host/unrecorded_growth.h"
+#include "analysis/host/host_findings.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <vector>
 
-#include "analysis/host/host_findings.h"
 #include "analysis/statistics/growth.h"
 #include "base/size.h"
 

@@ -1,4 +1,4 @@
-#include "analysis/host/unrecorded_growth.h"
+#include "analysis/host/host_findings.h"
 
 #include <gtest/gtest.h>
 

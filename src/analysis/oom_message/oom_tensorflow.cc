@@ -1,9 +1,9 @@
 // Why TensorFlow's pool refused. What is known to the byte is the state of its chunks; the limit is
 // printed, so it is a range where the release rounds it.
 
+#include "analysis/oom_message/byte_range.h"
 #include "analysis/oom_message/oom_pool.h"
 #include "analysis/oom_message/oom_verdict.h"
-#include "analysis/oom_message/wrong_size.h"
 #include "base/size.h"
 
 namespace gpumemprof {

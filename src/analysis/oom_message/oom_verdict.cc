@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "analysis/oom_message/wrong_size.h"
+#include "analysis/oom_message/byte_range.h"
 #include "analysis/statistics/worth.h"
 #include "base/size.h"
 

@@ -1,4 +1,4 @@
-#include "analysis/oom_message/wrong_size.h"
+#include "analysis/oom_message/byte_range.h"
 
 namespace gpumemprof {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "analysis/categories/categories.h"
-#include "trace/holder_order.h"
+#include "trace/holder_lines.h"
 
 namespace gpumemprof {
 

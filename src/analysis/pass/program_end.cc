@@ -10,7 +10,7 @@
 #include "base/folder.h"
 #include "base/json_fields.h"
 #include "readers/oom_message.h"
-#include "readers/raised_again.h"
+#include "readers/traceback_line.h"
 
 namespace gpumemprof {
 namespace {

@@ -1,4 +1,4 @@
-#include "analysis/replay/graph_pool_slack.h"
+#include "analysis/replay/snapshot_troubles.h"
 
 #include <absl/container/flat_hash_set.h>
 

@@ -1,4 +1,4 @@
-#include "analysis/replay/pinned_cache_growth.h"
+#include "analysis/replay/snapshot_troubles.h"
 
 #include "analysis/statistics/worth.h"
 

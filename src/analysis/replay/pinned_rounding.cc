@@ -1,4 +1,4 @@
-#include "analysis/replay/pinned_rounding.h"
+#include "analysis/replay/snapshot_troubles.h"
 
 #include "analysis/statistics/worth.h"
 

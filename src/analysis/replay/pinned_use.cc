@@ -1,4 +1,4 @@
-#include "analysis/replay/pinned_use.h"
+#include "analysis/replay/snapshot_troubles.h"
 
 #include <absl/container/flat_hash_map.h>
 #include <absl/container/flat_hash_set.h>

@@ -1,4 +1,4 @@
-#include "analysis/replay/record_stream_pending.h"
+#include "analysis/replay/snapshot_troubles.h"
 
 #include <absl/container/flat_hash_map.h>
 

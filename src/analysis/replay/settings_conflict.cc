@@ -1,4 +1,4 @@
-#include "analysis/replay/settings_conflict.h"
+#include "analysis/replay/snapshot_troubles.h"
 
 #include "allocator/config.h"
 #include "analysis/statistics/worth.h"

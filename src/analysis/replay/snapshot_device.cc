@@ -4,15 +4,9 @@
 #include <utility>
 
 #include "allocator/release_cause.h"
-#include "analysis/replay/graph_pool_slack.h"
-#include "analysis/replay/pinned_cache_growth.h"
-#include "analysis/replay/pinned_rounding.h"
-#include "analysis/replay/record_stream_pending.h"
-#include "analysis/replay/segment_churn.h"
-#include "analysis/replay/settings_conflict.h"
 #include "analysis/replay/settings_study.h"
 #include "analysis/replay/settings_text.h"
-#include "analysis/replay/stranded_stream_cache.h"
+#include "analysis/replay/snapshot_troubles.h"
 #include "analysis/statistics/worth.h"
 #include "trace/trace_source.h"
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "analysis/replay/graph_pool_slack.h"
 #include "analysis/replay/settings_text.h"
+#include "analysis/replay/snapshot_troubles.h"
 #include "analysis/statistics/worth.h"
 #include "base/size.h"
 

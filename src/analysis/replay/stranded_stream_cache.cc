@@ -1,4 +1,4 @@
-#include "analysis/replay/stranded_stream_cache.h"
+#include "analysis/replay/snapshot_troubles.h"
 
 #include <algorithm>
 

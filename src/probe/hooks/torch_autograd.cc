@@ -9,7 +9,7 @@
 //
 // No header of PyTorch is used. Where Node keeps its number depends on what it is derived from, and
 // that its type information says itself; a Node that is derived from something else is not read.
-#include "probe/hooks/torch_autograd.h"
+#include "probe/hooks/torch_parts.h"
 
 #include <string.h>
 

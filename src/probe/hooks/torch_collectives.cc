@@ -9,7 +9,7 @@
 // Only groups of all ranks, and only what the framework numbers alike on each.
 #include "format/format.h"
 #include "probe/dynamic.h"
-#include "probe/hooks/torch_autograd.h"
+#include "probe/hooks/torch_parts.h"
 #include "probe/python_frames.h"
 #include "probe/recorder.h"
 #include "probe/stream.h"

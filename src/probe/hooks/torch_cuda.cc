@@ -1,10 +1,9 @@
-#include "probe/hooks/torch_cuda.h"
+#include "probe/hooks/torch_parts.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "probe/dynamic.h"
-#include "probe/hooks/torch_release.h"
 #include "probe/recorder.h"
 #include "probe/sys.h"
 

@@ -3,7 +3,7 @@
 // something else, so three things must be right before it is used: the release, by its own word;
 // the class of the object, by its type information; and the length of the table, which any function
 // that a changed build adds or drops changes.
-#include "probe/hooks/torch_release.h"
+#include "probe/hooks/torch_parts.h"
 
 #include <string.h>
 

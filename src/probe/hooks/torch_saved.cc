@@ -5,11 +5,10 @@
 // through. Afterwards we look at what the object holds: its first member is the tensor, or nothing
 // where the program's own hooks (saved_tensors_hooks, checkpointing, offloading) took it.
 //
-// No header of PyTorch is used; see torch_storage.h.
+// No header of PyTorch is used; see torch_parts.h.
 #include "format/format.h"
 #include "probe/dynamic.h"
-#include "probe/hooks/torch_autograd.h"
-#include "probe/hooks/torch_storage.h"
+#include "probe/hooks/torch_parts.h"
 #include "probe/hot.h"
 #include "probe/python_frames.h"
 #include "probe/recorder.h"

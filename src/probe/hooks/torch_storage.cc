@@ -1,4 +1,4 @@
-#include "probe/hooks/torch_storage.h"
+#include "probe/hooks/torch_parts.h"
 
 #include <string.h>
 

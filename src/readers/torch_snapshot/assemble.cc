@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <map>
 
-#include "readers/torch_snapshot/version_hint.h"
-
 namespace gpumemprof::torch_snapshot {
 namespace {
 

@@ -1,4 +1,4 @@
-#include "readers/torch_snapshot/json_input.h"
+#include "readers/torch_snapshot/assemble.h"
 
 #include <iterator>
 #include <nlohmann/json.hpp>

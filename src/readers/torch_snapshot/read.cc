@@ -3,7 +3,6 @@
 #include "readers/pickle/machine.h"
 #include "readers/torch_snapshot/assemble.h"
 #include "readers/torch_snapshot/builder.h"
-#include "readers/torch_snapshot/json_input.h"
 
 namespace gpumemprof {
 namespace {

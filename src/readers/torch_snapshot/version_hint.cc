@@ -1,4 +1,4 @@
-#include "readers/torch_snapshot/version_hint.h"
+#include "readers/torch_snapshot/assemble.h"
 
 #include "readers/torch_snapshot/keys.h"
 

@@ -6,7 +6,7 @@
 
 #include "analysis/categories/category_sums.h"
 #include "analysis/finding.h"
-#include "analysis/oom_message/wrong_size.h"
+#include "analysis/oom_message/byte_range.h"
 #include "analysis/pass/op_names.h"
 #include "analysis/replay/settings_study.h"
 #include "analysis/replay/snapshot_device.h"

@@ -8,7 +8,7 @@
 #include "allocator/process_room.h"
 #include "analysis/oom_message/byte_range.h"
 #include "analysis/statistics/timeline.h"
-#include "base/or_null.h"
+#include "base/json_fields.h"
 #include "trace/tables.h"
 
 namespace gpumemprof {
