@@ -118,36 +118,18 @@ if TYPE_CHECKING:
     from .analyzer import PerformanceInsight as PerformanceInsight
     from .attachment import attach as attach
     from .configuration_estimate import estimate_config as estimate_config
-    from .context_profiler import MemoryProfiler as MemoryProfiler
-    from .context_profiler import ProfiledModule as ProfiledModule
-    from .context_profiler import clear_results as clear_results
-    from .context_profiler import get_global_profiler as get_global_profiler
-    from .context_profiler import get_profile_results as get_profile_results
-    from .context_profiler import get_summary as get_summary
-    from .context_profiler import profile_context as profile_context
-    from .context_profiler import profile_function as profile_function
-    from .context_profiler import profile_model as profile_model
-    from .context_profiler import profile_model_training as profile_model_training
-    from .context_profiler import set_global_profiler as set_global_profiler
-    from .context_profiler import start_monitoring as start_monitoring
-    from .context_profiler import stop_monitoring as stop_monitoring
-    from .cpu_profiler import CPUMemoryProfiler as CPUMemoryProfiler
-    from .cpu_profiler import CPUMemorySnapshot as CPUMemorySnapshot
-    from .cpu_profiler import CPUMemoryTracker as CPUMemoryTracker
-    from .cpu_profiler import CPUProfileResult as CPUProfileResult
+    from .context_profiler import *
+    from .cpu_profiler import *
     from .device_collectors import DeviceMemoryCollector as DeviceMemoryCollector
     from .device_collectors import DeviceMemorySample as DeviceMemorySample
     from .device_collectors import build_device_memory_collector as build_device_memory_collector
     from .device_collectors import detect_torch_runtime_backend as detect_torch_runtime_backend
     from .distributed import resolve_distributed_identity as resolve_distributed_identity
     from .collective_attribution import CollectiveAttributionResult as CollectiveAttributionResult
-    from .estimation import Estimate as Estimate
-    from .estimation import EstimateError as EstimateError
-    from .estimation import estimate as estimate
+    from .estimation import *
     from .gap_analysis import GapFinding as GapFinding
     from .holders import why_alive as why_alive
-    from .jax_memory import CompiledMemory as CompiledMemory
-    from .jax_memory import jax_memory_analysis as jax_memory_analysis
+    from .jax_memory import *
     from .lines import profile_lines as profile_lines
     from .oom_flight_recorder import OOMExceptionClassification as OOMExceptionClassification
     from .oom_flight_recorder import OOMFlightRecorder as OOMFlightRecorder
@@ -156,8 +138,7 @@ if TYPE_CHECKING:
     from .optimizing import Measure as Measure
     from .optimizing import OptimizationResult as OptimizationResult
     from .optimizing import optimize as optimize
-    from .phases import phase as phase
-    from .phases import step as step
+    from .phases import *
     from .practices import CheckpointedModel as CheckpointedModel
     from .practices import DynamicBatchSizer as DynamicBatchSizer
     from .practices import GradientAccumulator as GradientAccumulator
@@ -202,14 +183,7 @@ if TYPE_CHECKING:
     from .trace import load as load
     from .tracker import MemoryTracker as MemoryTracker
     from .tracker import TrackingEvent as TrackingEvent
-    from .utils import MemoryContext as MemoryContext
-    from .utils import check_memory_fragmentation as check_memory_fragmentation
-    from .utils import convert_bytes as convert_bytes
-    from .utils import format_bytes as format_bytes
-    from .utils import get_gpu_info as get_gpu_info
-    from .utils import get_system_info as get_system_info
-    from .utils import memory_summary as memory_summary
-    from .utils import suggest_memory_optimization as suggest_memory_optimization
+    from .utils import *
     from .visualizer import MemoryVisualizer as MemoryVisualizer
     from .watchdog import MemoryWatchdog as MemoryWatchdog
 

@@ -75,9 +75,7 @@ if TYPE_CHECKING:
     from .context_profiler import profile_keras_training as profile_keras_training
     from .context_profiler import set_global_profiler as set_global_profiler
     from .context_profiler import tensor_tracker as tensor_tracker
-    from .layers import ProfiledLayer as ProfiledLayer
-    from .layers import ProfiledModel as ProfiledModel
-    from .layers import profile_model as profile_model
+    from .layers import *
     from .profiler import TFMemoryProfiler as TFMemoryProfiler
     from .results import MemorySnapshot as MemorySnapshot
     from .results import ProfileResult as ProfileResult
