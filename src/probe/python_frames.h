@@ -44,10 +44,10 @@ struct PythonLayout {
   uint32_t code_bytes;  // the instructions, or their bytes object where places are packed
   LineTable lines;
   uint32_t code_local_count, code_cells, code_cell_arguments;  // where places are packed
-  uint32_t str_length, str_state, str_ascii_data, str_compact_data;
-  uint32_t str_kind_bit;  // of str_state: the first of those of the kind
-  uint32_t bytes_size, bytes_data;
-  uint32_t object_type, object_size;  // ob_type, and ob_size behind it
+  uint32_t str_length = 16, str_state = 32, str_ascii_data, str_compact_data;
+  uint32_t str_kind_bit = 2;  // of str_state: the first of those of the kind
+  uint32_t bytes_size = 16, bytes_data = 32;
+  uint32_t object_type = 8, object_size = 16;  // ob_type, and ob_size behind it
   // Free-threaded 3.14: which copy of the code a frame runs, and where the copies are; else 0.
   uint32_t frame_copy, code_copies;
 

@@ -25,15 +25,8 @@ constexpr PythonLayout kPython310 = {.tstate_frame = 24,
                                      .code_local_count = 28,
                                      .code_cells = 88,
                                      .code_cell_arguments = 96,
-                                     .str_length = 16,
-                                     .str_state = 32,
                                      .str_ascii_data = 48,
-                                     .str_compact_data = 72,
-                                     .str_kind_bit = 2,
-                                     .bytes_size = 16,
-                                     .bytes_data = 32,
-                                     .object_type = 8,
-                                     .object_size = 16};
+                                     .str_compact_data = 72};
 
 constexpr PythonLayout python39() {
   PythonLayout layout = kPython310;
@@ -57,15 +50,8 @@ constexpr PythonLayout kPython311 = {.tstate_frame = 56,
                                      .code_qualname = 128,
                                      .code_line_table = 136,
                                      .code_bytes = 184,
-                                     .str_length = 16,
-                                     .str_state = 32,
                                      .str_ascii_data = 48,
-                                     .str_compact_data = 72,
-                                     .str_kind_bit = 2,
-                                     .bytes_size = 16,
-                                     .bytes_data = 32,
-                                     .object_type = 8,
-                                     .object_size = 16};
+                                     .str_compact_data = 72};
 
 constexpr PythonLayout kPython312 = {.tstate_frame = 56,
                                      .cframe_frame = 0,
@@ -81,15 +67,8 @@ constexpr PythonLayout kPython312 = {.tstate_frame = 56,
                                      .code_qualname = 128,
                                      .code_line_table = 136,
                                      .code_bytes = 192,
-                                     .str_length = 16,
-                                     .str_state = 32,
                                      .str_ascii_data = 40,
-                                     .str_compact_data = 56,
-                                     .str_kind_bit = 2,
-                                     .bytes_size = 16,
-                                     .bytes_data = 32,
-                                     .object_type = 8,
-                                     .object_size = 16};
+                                     .str_compact_data = 56};
 
 /// The words of _Py_DebugOffsets: cookie, version, free_threaded, then a group a structure whose
 /// first word is its size. The groups before ours grew between the versions, so their lengths are
