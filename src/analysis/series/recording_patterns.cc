@@ -7,6 +7,7 @@
 #include "analysis/finding.h"
 #include "analysis/leaks/leak_limit.h"
 #include "analysis/replay/snapshot_device.h"
+#include "analysis/series/growing_line.h"
 #include "analysis/series/like_findings.h"
 #include "analysis/series/recording_levels.h"
 #include "analysis/series/series.h"
@@ -14,7 +15,6 @@
 #include "analysis/statistics/statistics.h"
 #include "base/duration.h"
 #include "base/size.h"
-#include "trace/holder_lines.h"
 
 namespace gpumemprof {
 namespace {
@@ -31,7 +31,6 @@ constexpr uint64_t kSetUp = 5;  // one part in so many of the time
 constexpr double kMoreThanAStep = 1.5;  // steps
 constexpr double kNearlyAll = 0.9;      // of the steps
 constexpr double kAllOfIt = 0.99;       // of what a trace adds: less is a library's workspace
-constexpr size_t kLeastToCompare = 3;   // steps: one of the middle and the last are two
 constexpr size_t kLeastRegular = 3;  // spikes, to speak of a period
 
 uint64_t whole(double value) { return value > 0 ? static_cast<uint64_t>(std::llround(value)) : 0; }
@@ -113,44 +112,6 @@ class Patterns {
     return theil_sen_slope(steps, levels_.floor);
   }
 
-  /// The line that made most of what was made since the set-up and stayed, where that is half of
-  /// the growth; false elsewhere. Where that is not known, the line that held most at the end.
-  bool name_line(double grown_bytes, Finding* finding) const {
-    const bool is_since = !device_.kept_after_set_up.empty();
-    const std::vector<HolderLine> lines =
-        group_by_line(is_since ? device_.kept_after_set_up : device_.holders_before_exit, tables_);
-    if (lines.empty() || lines[0].node == 0) return false;
-    const HolderLine& most = lines[0];
-    if (2 * static_cast<double>(most.bytes) < grown_bytes) return false;
-    finding->stack = most.node;
-    if (!is_since) {
-      finding->title += "; at the end " + short_line(tables_, most.node) + " held most, " +
-                        format_bytes(most.bytes);
-      finding->evidence.emplace_back("line_at_end_bytes", most.bytes);
-      return true;
-    }
-    double all_bytes = 0;
-    for (const HolderLine& line : lines) all_bytes += static_cast<double>(line.bytes);
-    const uint64_t percent = whole(100 * static_cast<double>(most.bytes) / all_bytes);
-    finding->title += "; " + short_line(tables_, most.node) + " made " + std::to_string(percent) +
-                      " % of what came then and stayed, " + format_bytes(most.bytes);
-    finding->evidence.emplace_back("line_grown_bytes", most.bytes);
-    return true;
-  }
-
-  /// What names the lines where nothing has named one.
-  std::string growth_fix() const {
-    const std::vector<StepLevel>& steps = device_.step_levels.levels();
-    if (steps.size() >= kLeastToCompare) {
-      return "gpumemprof diff --steps " + std::to_string(steps[steps.size() / 2].step) + " " +
-             std::to_string(steps.back().step) + " on this recording names the lines that kept it";
-    }
-    if (device_.snapshot && !device_.snapshot->is_recorded)
-      return "gpumemprof run records the program with its steps, and names the lines";
-    return "record again with gpumemprof.step() in the loop; then gpumemprof diff --steps A B "
-           "names the lines";
-  }
-
   /// Of a snapshot, which has no steps: a forward pass made all that its trace adds, and nothing
   /// comes round. Such activations wait for their backward pass.
   bool is_one_forward() const {
@@ -202,8 +163,8 @@ class Patterns {
       // No step says what is kept from one to the next: what stayed to the end is a hint.
       const bool is_line_named =
           !levels_.are_steps &&
-          (has_leak_ || is_harmless || name_line(found.bytes, &findings_.back()));
-      if (!is_line_named) findings_.back().fix = growth_fix();
+          (has_leak_ || is_harmless || name_growing_line(device_, tables_, found.bytes, &findings_.back()));
+      if (!is_line_named) findings_.back().fix = fix_of_growth(device_);
     }
   }
 
