@@ -399,7 +399,7 @@ TEST(RecordingPatterns, WithoutStepsTheLineBehindTheGrowthIsNamed) {
   for (const auto& [is_since, end] :
        {std::pair(false, "; at the end t.py:7 held most, 300 MiB"),
         std::pair(true, "; t.py:7 made 92 % of what came then and stayed, 240 MiB")}) {
-    MemorySource source = rounds(300, false, kTwenty, [](size_t) { return 1; });
+    MemorySource source = rounds(300, false, kTwenty, [](size_t) { return 1; }, kMs);
     Analysis analysis = *analyze_source(source, {.find_leaks = is_since});
     add_patterns(source.tables(), std::nullopt, &analysis);
     const Finding* growth = found(analysis, FindingKind::kSteadyGrowth);
