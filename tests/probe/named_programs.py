@@ -177,6 +177,27 @@ def one_after_another():
     say(steps=9)
 
 
+def one_after_another_kept():
+    kept = []
+    for _ in range(3):
+        model = nn.Linear(4, 4)
+        kept.append(torch.optim.SGD(model.parameters(), lr=0.1))
+        train(model, kept[-1], torch.ones(1, 4), 3)
+    say(steps=9)
+
+
+def gans_kept():
+    kept = []
+    for _ in range(3):
+        models = nn.Linear(4, 4), nn.Linear(4, 4)
+        optimizers = [torch.optim.SGD(m.parameters(), lr=0.1) for m in models]
+        kept.append(optimizers)
+        for _ in range(4):
+            for model, optimizer in zip(models, optimizers):
+                train(model, optimizer, torch.ones(1, 4))
+    say(steps=12)
+
+
 def accumulated():
     model = nn.Linear(4, 4)
     optimizer = torch.optim.Adam(model.parameters())

@@ -133,7 +133,10 @@ def test_a_module_in_the_place_of_a_dead_one_has_its_own_name(recorded):
 
 @pytest.mark.parametrize(
     "name",
-    ["gan", "critics", "one_after_another", "accumulated", "scaled", "closures", "compiled_steps", "own_steps"],
+    [
+        "gan", "critics", "one_after_another", "one_after_another_kept", "gans_kept", "accumulated", "scaled", "closures",
+        "compiled_steps", "own_steps",
+    ],
 )
 def test_steps_are_those_of_the_programs_loop(recorded, name):
     (said,), raw = recorded(name)

@@ -256,10 +256,11 @@ bool begin_optimizers() {
 }
 
 bool optimizer_stepped(PyObject* optimizer, bool counts_steps) {
-  const bool is_end = g_steps->stepped(optimizer) && counts_steps;
   const Shape shape = Optimizer(optimizer).shape();
   const auto entry = g_optimizers->find(optimizer);
-  const bool is_new = entry == g_optimizers->end() || entry->second != shape;
+  const bool is_first_step = entry == g_optimizers->end();
+  const bool is_end = g_steps->stepped(optimizer, is_first_step) && counts_steps;
+  const bool is_new = is_first_step || entry->second != shape;
   const Quiet quiet;
   if (is_new && watch_death(optimizer, on_optimizer_death)) (*g_optimizers)[optimizer] = shape;
   // At the end of the step all is used. The gradients of this one may be gone by then.

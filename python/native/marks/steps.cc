@@ -13,8 +13,10 @@ bool has(const std::vector<const void*>& list, const void* optimizer) {
 
 }  // namespace
 
-bool StepCounter::stepped(const void* optimizer) {
-  if (!first_ || has(others_, optimizer) || others_.size() >= kMostOthers) {
+bool StepCounter::stepped(const void* optimizer, bool is_first_step) {
+  const bool turn_is_over = turn_is_known_ && others_ == turn_;
+  if (!first_ || (is_first_step && turn_is_over) || has(others_, optimizer) ||
+      others_.size() >= kMostOthers) {
     *this = StepCounter();
     first_ = optimizer;
     return true;

@@ -8,11 +8,13 @@ namespace gpumemprof::python {
 /// One optimizer: a step ends when it has stepped. Several that take turns, such as those of a GAN:
 /// when the last of them has, once a turn has been seen; before, and where they come in no fixed
 /// order, when the first one has. One that steps twice while the first one does not takes its
-/// place.
+/// place, and so does a new one after a whole turn: that of the next model, where a program trains
+/// one after the other.
 class StepCounter {
  public:
-  /// The optimizer has stepped. Whether a step of the program ends here.
-  bool stepped(const void* optimizer);
+  /// The optimizer has stepped, `is_first_step`: never before. Whether a step of the program ends
+  /// here.
+  bool stepped(const void* optimizer, bool is_first_step);
 
   /// It is dead.
   void forget(const void* optimizer);
