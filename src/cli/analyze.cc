@@ -16,6 +16,7 @@
 #include "cli/progress.h"
 #include "report/cost_text.h"
 #include "report/describe/describe.h"
+#include "report/describe/explanation.h"
 #include "report/json_report.h"
 #include "report/render/text.h"
 #include "report/text_report.h"
@@ -33,7 +34,8 @@ std::string render(const Analysis& analysis, const Tables& tables,
                      {.color = report_color(arguments.color, arguments.output),
                       .shows_source = !arguments.anonymize && !arguments.no_source,
                       .full_stacks = arguments.full_stacks,
-                      .working_folder = working_folder()});
+                      .working_folder = working_folder(),
+                      .known_advice = advice});
   if (cost) text += cost_text(*cost);
   return text;
 }
@@ -50,6 +52,11 @@ struct Shown {
 /// Design: 3 where --fail-on fails.
 constexpr int kExitConditionHolds = 3;
 
+bool asks_for_advice(const Analysis& analysis, const Tables& tables) {
+  const DeviceAnalysis* device = main_device(analysis, tables);
+  return device && explain_peak(analysis, tables, *device, "").asks_for_advice;
+}
+
 /// What goes into a report, however it came to be wanted; absent where nothing asks for it.
 Result<std::optional<AdviceReport>> advice_of(const Analysis& analysis, const Tables& tables,
                                               const AnalyzeArguments& arguments,
@@ -61,7 +68,8 @@ Result<std::optional<AdviceReport>> advice_of(const Analysis& analysis, const Ta
     return std::optional(std::move(*report));
   };
   if (reopen && is_asked) return wrapped(advise_on_recording(analysis, tables, *reopen));
-  if (reopen && is_shown) return wrapped(advise_in_passing(analysis, tables, *reopen));
+  if (reopen && (is_shown || asks_for_advice(analysis, tables)))
+    return wrapped(advise_in_passing(analysis, tables, *reopen));
   if (is_asked || !arguments.report_path.empty()) {
     AdviceReport report = advise_tensorflow(analysis, tables);
     if (!report.applies && arguments.anonymize)
@@ -84,20 +92,24 @@ Result<Shown> show(const Analysis& analysis, const Tables& tables,
   if (!advice) return std::unexpected(advice.error());
   std::optional<Cost> cost;
   if (arguments.cost) {
-    auto told = cost_of(analysis, tables, *advice ? &**advice : nullptr, *arguments.cost);
+    const bool has_saving =
+        arguments.optimize || report_format(arguments.format, arguments.output) != "text";
+    auto told = cost_of(analysis, tables, has_saving && *advice ? &**advice : nullptr,
+                        *arguments.cost);
     if (!told) return std::unexpected(told.error());
     cost = std::move(*told);
   }
   Shown shown{.name = analysis.source.path};
-  if (report_format(arguments.format, arguments.output) != "html")
-    shown.text = render(analysis, tables, arguments,
-                        (reopen || known) && *advice ? &**advice : nullptr, cost ? &*cost : nullptr);
   if (*advice) shown.advice = std::move(**advice);
+  const AdviceReport* advice_shown = (reopen || known) && *advice ? &shown.advice : nullptr;
+  if (report_format(arguments.format, arguments.output) != "html")
+    shown.text = render(analysis, tables, arguments, advice_shown, cost ? &*cost : nullptr);
   if (arguments.optimize || !arguments.report_path.empty())
     shown.plain =
         text_report(analysis, tables,
                     {.shows_source = !arguments.anonymize && !arguments.no_source,
-                     .working_folder = working_folder()});
+                     .working_folder = working_folder(),
+                     .known_advice = advice_shown});
   if (cost && !shown.plain.empty()) shown.plain += cost_text(*cost);
   if (!arguments.fail_on.empty()) {
     const auto conditions = parse_fail_conditions(arguments.fail_on);  // checked before

@@ -385,7 +385,7 @@ std::string json_report(const Analysis& analysis, const Tables& tables, int inde
       {"score", score_json(analysis.score)}};
   out["end"]["caught"] = caught_refusals_json(analysis, tables);
   if (const DeviceAnalysis* device = main_device(analysis, tables)) {
-    const PeakExplanation why = explain_peak(analysis, tables, *device, "");
+    const PeakExplanation why = explain_peak(analysis, tables, *device, "", advice);
     out["explanation"] = why.text;
     for (const auto& [name, value] : why.figures) out["explanation_figures"][name] = value;
   }

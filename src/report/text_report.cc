@@ -8,6 +8,7 @@ namespace gpumemprof {
 std::string text_report(const Analysis& analysis, const Tables& tables,
                         const TextOptions& options) {
   DescribeOptions describe{.working_folder = options.working_folder,
+                           .known_advice = options.known_advice,
                            .shows_source = options.shows_source};
   if (options.full_stacks) describe.stacks_of_line = SIZE_MAX;
   return render_text(describe_analysis(analysis, tables, describe),

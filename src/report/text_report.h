@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "analysis/advice.h"
 #include "analysis/analysis.h"
 
 namespace gpumemprof {
@@ -12,6 +13,7 @@ struct TextOptions {
   bool shows_source = false;   ///< lines of code with their text: reads files
   bool full_stacks = false;    ///< every frame, not the user's own and the innermost alone
   std::string working_folder;  ///< paths of code below it are shown relative to it; may be empty
+  const AdviceReport* known_advice = nullptr;  ///< decides what is next; may be null
 };
 
 /// Safe for a terminal whatever the recording holds.

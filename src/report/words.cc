@@ -113,6 +113,12 @@ std::string capitalized(std::string text) {
   return text;
 }
 
+std::string uncapitalized(std::string text) {
+  if (!text.empty() && text[0] >= 'A' && text[0] <= 'Z')
+    text[0] = static_cast<char>(text[0] - 'A' + 'a');
+  return text;
+}
+
 std::string format_plural(uint64_t count, std::string_view noun) {
   if (count == 1) return fmt::format("{} {}", format_count(count), noun);
   if (noun.ends_with("ry"))

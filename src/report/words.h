@@ -31,6 +31,9 @@ std::string format_plural(uint64_t count, std::string_view noun);
 /// With a capital first letter, of ASCII.
 std::string capitalized(std::string text);
 
+/// With a small first letter, of ASCII.
+std::string uncapitalized(std::string text);
+
 /// Lines of at most `width` bytes, broken at blanks; a word that is longer has a line of its own.
 std::vector<std::string> wrapped(std::string_view text, size_t width);
 

@@ -130,8 +130,10 @@ Section score_section(const Score& score) {
 
 Section words_section(const Subject& subject, const DeviceAnalysis& device) {
   Section out{"The peak in plain words"};
-  out.add(Sentence{
-      explain_peak(subject.analysis, subject.tables, device, subject.options.working_folder).text});
+  const DescribeOptions& options = subject.options;
+  out.add(Sentence{explain_peak(subject.analysis, subject.tables, device, options.working_folder,
+                                options.advice ? options.advice : options.known_advice)
+                       .text});
   return out;
 }
 

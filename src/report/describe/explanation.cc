@@ -83,11 +83,12 @@ bool is_data(Category category) {
 class Paragraph {
  public:
   Paragraph(const Analysis& analysis, const Tables& tables, const DeviceAnalysis& device,
-            std::string_view folder)
+            std::string_view folder, const AdviceReport* advice)
       : analysis_(analysis),
         tables_(tables),
         device_(device),
         folder_(folder),
+        advice_(advice),
         peak_(device.figures.peak_bytes) {}
 
   /// Three sentences: what it was, where it was allocated, what to do next.
@@ -278,6 +279,10 @@ class Paragraph {
       if (say_who_held_half_at(*oom)) return;
       return say_lower(oom->asked_bytes);
     }
+    if (refused.empty() && refused_by_replay() == 0) {
+      out_.asks_for_advice = true;
+      if (say_what_is_wasted()) return;
+    }
     // What an optimizer needs for its step, and gradients, are those of the weights, whatever the
     // batch.
     const bool is_in_optimizer =
@@ -308,6 +313,21 @@ class Paragraph {
     say(is_jax(device_at(tables_, device_.device))
             ? "Next: gpumemprof.jax_memory_analysis() tells what XLA plans for a compiled function."
             : kNextIsAdvice);
+  }
+
+  /// The largest advice that has no price; in the order of order_advice() it is the first one.
+  bool say_what_is_wasted() {
+    if (!advice_) return false;
+    for (const Advice& one : advice_->advice) {
+      const bool has_price = !one.cost.empty() || one.kind == "checkpointing";  // it computes again
+      if (one.device != device_.device || one.bytes == 0 || one.is_of_reserved || has_price) continue;
+      const bool is_at_most = one.basis == SavingBasis::kAtStake;
+      say(fmt::format("Next: {}. That saves {}{} of the peak{}.", printable(uncapitalized(one.fix)),
+                      is_at_most ? "at most " : "", share(figure("saved_bytes", one.bytes)),
+                      is_at_most ? "" : fmt::format(", {}", saving_basis_name(one.basis))));
+      return true;
+    }
+    return false;
   }
 
   /// The line with most data; node 0: none is known.
@@ -467,6 +487,7 @@ class Paragraph {
   const Tables& tables_;
   const DeviceAnalysis& device_;
   const std::string_view folder_;
+  const AdviceReport* const advice_;
   const uint64_t peak_;
   bool has_categories_ = false;
   uint64_t activations_ = 0, others_of_batch_ = 0;  ///< at the peak
@@ -479,8 +500,9 @@ class Paragraph {
 }  // namespace
 
 PeakExplanation explain_peak(const Analysis& analysis, const Tables& tables,
-                             const DeviceAnalysis& device, std::string_view folder) {
-  return Paragraph(analysis, tables, device, folder).write();
+                             const DeviceAnalysis& device, std::string_view folder,
+                             const AdviceReport* advice) {
+  return Paragraph(analysis, tables, device, folder, advice).write();
 }
 
 std::string next_beside_advice(const Analysis& analysis, const Tables& tables,

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/advice.h"
 #include "analysis/analysis.h"
 
 namespace gpumemprof {
@@ -15,6 +16,7 @@ namespace gpumemprof {
 struct PeakExplanation {
   std::string text;  ///< printable, one line
   std::string next;  ///< its last sentence: what to do
+  bool asks_for_advice = false;  ///< advice without a price would go before that
   /// The figures that the text rounds, by name; names end in their unit.
   std::vector<std::pair<std::string, uint64_t>> figures;
 };
@@ -23,9 +25,10 @@ struct PeakExplanation {
 /// below it are shown relative to it.
 ///
 /// The level between steps is the lower median of what was live at the ends of steps, of those
-/// after the first quarter (docs/commands/analyze.md).
+/// after the first quarter (docs/commands/analyze.md). `advice`: what was found, or null.
 PeakExplanation explain_peak(const Analysis& analysis, const Tables& tables,
-                             const DeviceAnalysis& device, std::string_view folder);
+                             const DeviceAnalysis& device, std::string_view folder,
+                             const AdviceReport* advice = nullptr);
 
 /// What to do where advise suggests nothing: the last sentence of the explanation, or where that
 /// leads to advise, other allocator settings where they can be simulated, else the line to look at

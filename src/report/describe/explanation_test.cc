@@ -282,6 +282,29 @@ TEST(Explanation, WhatIsNextAfterARefusalIsOfItsMomentAndNotOfThePeak) {
             "Next: lower the request that was refused (500 B), or what was live beside it.");
 }
 
+TEST(Explanation, TheLargestAdviceWithoutAPriceIsNext) {
+  MemorySource source = sample_source();  // 1000 B at its peak
+  const Analysis analysis = analyze_all(source);
+  AdviceReport report;
+  const auto why = [&] {
+    return explain_peak(analysis, source.tables(), analysis.devices[0], "", &report);
+  };
+  report.advice = {{.kind = "allocator", .fix = "Set it", .bytes = 900, .is_of_reserved = true},
+                   {.kind = "checkpointing", .fix = "Checkpoint it", .bytes = 800},
+                   {.kind = "fused_attention", .fix = "Fuse it", .bytes = 700, .cost = "time"}};
+  EXPECT_EQ(why().next, "Next: gpumemprof advise looks for changes that lower it.");
+  EXPECT_TRUE(why().asks_for_advice);
+  report.advice.push_back({.kind = "graph_not_needed",
+                           .fix = "Run it under torch.no_grad()",
+                           .bytes = 400,
+                           .basis = SavingBasis::kSimulated});
+  EXPECT_EQ(why().next,
+            "Next: run it under torch.no_grad(). That saves 400 B (40.0 %) of the peak, simulated.");
+  report.advice.back().basis = SavingBasis::kAtStake;
+  EXPECT_EQ(why().next,
+            "Next: run it under torch.no_grad(). That saves at most 400 B (40.0 %) of the peak.");
+}
+
 TEST(Explanation, NothingOfTheRecordingReachesTheTerminal) {
   MemorySource source = training_source("net\x1b[2J");
   const Analysis analysis = *analyze_source(source, {});
