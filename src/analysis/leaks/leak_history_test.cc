@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string>
 
 #include "analysis/leaks/leaks.h"
 #include "trace/last_frees.h"
@@ -277,6 +278,62 @@ TEST_F(LeakHistory, FewStepsWithoutALoopAreTooFew) {
   const Period period = find_periods(histories()[0], tables_).front();
   EXPECT_EQ(period.from, Period::From::kNothing);
   EXPECT_EQ(period.why_none, "the program has 7 steps, fewer than 8");
+}
+
+/// Of a program whose line 7 keeps something in each step and something else on a new stack.
+class LeakOfOneLine : public LeakHistory {
+ protected:
+  uint32_t in_torch(uint32_t line, const char* file, const std::string& function) {
+    const std::string path = "/opt/site-packages/torch/" + std::string(file);
+    return tables_.stacks.push(
+        line, tables_.stacks.intern_frame(
+                  {tables_.strings.intern(path), tables_.strings.intern(function), 1}));
+  }
+  void keep(uint64_t size_bytes, uint32_t stack) {
+    append(&events_, {.time_ns = ++time_, .address = 50'000'000 + time_, .size_bytes = size_bytes,
+                      .stack = stack});
+  }
+  void end_step() {
+    events_.marks.push_back({.before_event = static_cast<uint32_t>(events_.size())});
+  }
+};
+
+TEST_F(LeakOfOneLine, WhatNewStacksKeepIsAddedToWhatOneStackKeeps) {
+  for (int i = 0; i < 60; ++i) {
+    step(8);
+    keep(100, in_torch(leak_, "autograd/graph.py", "of_model_" + std::to_string(i)));
+    end_step();
+  }
+  const std::vector<Leak> leaks = find_leaks(histories(), tables_);
+  ASSERT_EQ(leaks.size(), 1);
+  EXPECT_NEAR(leaks[0].bytes_a_step, 8 + 100, 1e-6);
+  EXPECT_EQ(leaks[0].live_bytes, 60 * (8 + 100));
+}
+
+TEST_F(LeakOfOneLine, StateOfModelsThatAreKeptIsOfTheLineThatKeepsSomethingElse) {
+  const uint32_t file = tables_.strings.intern("/srv/me/train.py");
+  const uint32_t makes = tables_.stacks.push(
+      0, tables_.stacks.intern_frame({file, tables_.strings.intern("main"), 6}));
+  const uint32_t weight = in_torch(makes, "nn/modules/linear.py", "Linear.__init__");
+  const uint32_t state = in_torch(leak_, "optim/optimizer.py", "wrapper");
+  for (int i = 0; i < 60; ++i) {
+    keep(100, weight);
+    step(8);
+    keep(200, state);
+    events_.marks.push_back(
+        {.before_event = static_cast<uint32_t>(events_.size()),
+         .kind = MarkKind::kRole,
+         .text = tables_.strings.intern("exp_avg of Linear#" + std::to_string(i) + ".weight"),
+         .address = 50'000'000 + time_,
+         .value = static_cast<uint64_t>(StorageRole::kOptimizerState)});
+    end_step();
+  }
+  const std::vector<Leak> leaks = find_leaks(histories(), tables_);
+  ASSERT_EQ(leaks.size(), 2);
+  EXPECT_EQ(leaks[0].node, leak_);
+  EXPECT_NEAR(leaks[0].bytes_a_step, 8 + 200, 1e-6);
+  EXPECT_EQ(leaks[1].node, makes);
+  EXPECT_NEAR(leaks[1].bytes_a_step, 100, 1e-6);
 }
 
 /// Steps that keep nothing, then rounds that keep `keeps` bytes each.

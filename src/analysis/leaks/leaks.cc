@@ -218,8 +218,8 @@ class Search {
 
   using Growing = std::map<const SiteHistory*, LeakGrowth>;
 
-  /// What grows, and with it what the same line keeps more of, if less evenly. All of it where no
-  /// stack grows alone: a recursion, or a module that is made anew, has others in each step.
+  /// What grows, and with it what the same line keeps more of, if less evenly. The rest where it
+  /// grows as a whole: a recursion, or a module that is made anew, has other stacks in each step.
   Growing growing_of(const std::vector<const SiteHistory*>& sites) const {
     Growing out;
     for (const SiteHistory* site : sites) {
@@ -230,13 +230,17 @@ class Search {
         if (out.contains(site)) continue;
         if (auto along = growth_along(*site, period_)) out.emplace(site, std::move(*along));
       }
-      return out;
     }
-    const auto all = sites.size() > 1 ? growth_of(sites, period_) : std::nullopt;
+    std::vector<const SiteHistory*> rest;
     double live_bytes = 0;
-    for (const SiteHistory* site : sites) live_bytes += static_cast<double>(site->live_bytes);
-    if (!all || live_bytes == 0) return out;
     for (const SiteHistory* site : sites) {
+      if (out.contains(site)) continue;
+      rest.push_back(site);
+      live_bytes += static_cast<double>(site->live_bytes);
+    }
+    const auto all = rest.size() > 1 ? growth_of(rest, period_) : std::nullopt;
+    if (!all || live_bytes == 0) return out;
+    for (const SiteHistory* site : rest) {
       if (site->live_bytes == 0) continue;
       const double share = static_cast<double>(site->live_bytes) / live_bytes;
       LeakGrowth& growth = out.emplace(site, *all).first->second;
@@ -308,18 +312,23 @@ std::vector<Leak> find_leaks(const std::vector<ProcessHistory>& histories, const
       if (period.from == Period::From::kNothing) continue;
       Search search(history, late, period, tables);
       std::vector<Leak> found;
+      std::vector<SitesOfLines::key_type> of_found;
       const auto look = [&](bool are_models_made) {
-        for (auto line = lines.begin(); line != lines.end();) {
-          std::optional<Leak> leak = search.leak_of(line->second, are_models_made);
-          if (leak) found.push_back(std::move(*leak));
-          line = leak ? lines.erase(line) : std::next(line);
+        found.clear(), of_found.clear();
+        for (const auto& [line, sites] : lines) {
+          std::optional<Leak> leak = search.leak_of(sites, are_models_made);
+          if (!leak) continue;
+          found.push_back(std::move(*leak));
+          of_found.push_back(line);
         }
       };
       look(false);
+      // Of a line that was found, the state of the models may be a part.
       if (history.state_names != 0 && std::ranges::any_of(found, [&](const Leak& leak) {
             return is_in_setup(tables, leak.stacks.front().stack);
           }))
         look(true);
+      for (const auto& line : of_found) lines.erase(line);
       if (!found.empty()) tell_passes(history, period, tables, &found);
       std::ranges::move(found, std::back_inserter(out));
     }
