@@ -55,7 +55,8 @@ void find_unused(const PracticeEvidence& evidence, const DeviceAnalysis& device,
   absl::flat_hash_set<std::string_view> parents;
   uint64_t gradient_bytes = 0, activation_bytes = 0;
   for (const CategoryHolder& holder : device.categories.at_peak) {
-    if (holder.category != Category::kGradient) continue;
+    // Without a name it was never seen in a `.grad`: a derivative that the program asked for.
+    if (holder.category != Category::kGradient || holder.name == 0) continue;
     const std::string_view module = attribution_of(tables, holder.stack).module;
     if (!trained.leaves_out(module)) continue;
     gradient_bytes += holder.bytes;

@@ -66,7 +66,7 @@ using Told = std::vector<std::pair<std::string, uint64_t>>;
 
 TEST(GradientPractices, WhatNoOptimizerUpdatesIsNotKeptByOne) {
   HeldAtPeak run;
-  run.hold(Category::kGradient, run.gradient("1"), 1000);
+  run.hold(Category::kGradient, run.gradient("1"), 1000, "1.weight");
   run.hold(Category::kGradient, run.gradient("Student.1"), 40);
   run.hold(Category::kOptimizerState, run.stack(10, ""), 80, "exp_avg of Student.1.weight");
   const auto found = run.candidates(find_gradient_practices);
@@ -77,9 +77,18 @@ TEST(GradientPractices, WhatNoOptimizerUpdatesIsNotKeptByOne) {
   EXPECT_TRUE(found[1].change.group_of.contains(run.gradient("Student.1")));
 }
 
+TEST(GradientPractices, ADerivativeThatTheProgramAskedForIsNoUnusedGradient) {
+  HeldAtPeak run;
+  run.hold(Category::kGradient, run.gradient("1"), 1000);
+  run.hold(Category::kGradient, run.gradient("Student.1"), 40, "Student.1.weight");
+  run.hold(Category::kOptimizerState, run.stack(10, ""), 80, "exp_avg of Student.1.weight");
+  EXPECT_EQ(kinds_and_first_bytes(run.candidates(find_gradient_practices)),
+            (Told{{"gradients_kept", 40}}));
+}
+
 TEST(GradientPractices, AModelWhoseOptimizerIsGoneWasTrained) {
   HeldAtPeak run;
-  run.hold(Category::kGradient, run.gradient("Net#1.0"), 1000);
+  run.hold(Category::kGradient, run.gradient("Net#1.0"), 1000, "Net#1.0.weight");
   run.hold(Category::kGradient, run.gradient("Net#2.0"), 40);
   run.hold(Category::kOptimizerState, run.stack(10, ""), 80, "exp_avg of Net#2.0.weight");
   const uint32_t name = run.tables.strings.intern("exp_avg of Net#1.0.weight");
