@@ -11,6 +11,8 @@ namespace {
 constexpr uint64_t kNamed = uint64_t{1} << 32;
 /// Where one holder has so many times the blocks of another, the other's are of the moment.
 constexpr uint64_t kInFlight = 8;
+/// A holder of less than this part of what is live, in blocks and in bytes, has not what grows.
+constexpr uint64_t kLeastPart = 4;
 
 }  // namespace
 
@@ -18,7 +20,7 @@ HolderStacks::HolderStacks(const std::vector<ProcessHolders>* holders) {
   if (!holders) return;
   for (const ProcessHolders& process : *holders) {
     processes_.try_emplace({process.pid, process.start_ticks}, &process);
-    for (const HoldersLook& look : process.looks) looks_.push_back({&process, &look, {}});
+    for (const HoldersLook& look : process.looks) looks_.push_back({&process, &look, {}, {}});
   }
   std::ranges::stable_sort(looks_, {}, [](const Look& look) { return look.look->time_ns; });
   for (size_t i = 0; i < looks_.size(); ++i) looks_of_[looks_[i].process].push_back(i);
@@ -52,11 +54,18 @@ void HolderStacks::resolve(Look& look, const Tables& tables, const LiveState& st
       ++held[place->second].blocks;
       held[place->second].bytes += block.size_bytes;
     };
+    for (const auto& [stack, site] : state.devices()[device].sites) {
+      if (site.live_count == 0) continue;
+      look.live[uint64_t{device} << 32 | stack] = {site.live_count, site.live_bytes};
+    }
     const auto& blocks = state.devices()[device].blocks;
     for (const auto& [address, holder] : look.look->by_address) {
       if (const LiveBlock* block = blocks.find(address)) add(address, *block);
     }
-    if (ended && ended->device == device) add(ended->address, ended->block);
+    if (!ended || ended->device != device) continue;
+    Live& live = look.live[uint64_t{device} << 32 | ended->block.stack];
+    ++live.blocks, live.bytes += ended->block.size_bytes;
+    add(ended->address, ended->block);
   }
 }
 
@@ -84,7 +93,7 @@ bool was_full(const ProcessHolders& told, const HoldersLook& at, const TensorHol
 
 HolderStacks::Held HolderStacks::most_of(uint32_t process, uint16_t device,
                                          const std::vector<uint32_t>& stacks,
-                                         const Tables& tables) const {
+                                         const Tables& tables, uint64_t least_blocks) const {
   Held best;
   uint64_t most_known = 0;
   const ProcessHolders* told = of_process(process, tables);
@@ -93,20 +102,24 @@ HolderStacks::Held HolderStacks::most_of(uint32_t process, uint16_t device,
   for (const size_t index : looks->second) {
     const Look& look = looks_[index];
     std::map<uint32_t, HeldByStack> held_by;
-    uint64_t known = 0;
+    uint64_t known = 0, reached_blocks = 0;
+    Live live;
     for (uint32_t stack : stacks) {
+      if (const auto of = look.live.find(uint64_t{device} << 32 | stack); of != look.live.end())
+        live.blocks += of->second.blocks, live.bytes += of->second.bytes;
       const auto held = look.by_stack.find(uint64_t{device} << 32 | stack);
       if (held == look.by_stack.end()) continue;
       for (const HeldByStack& one : held->second) {
         held_by[one.holder].blocks += one.blocks;
+        reached_blocks += one.blocks;
         // A look at the end sees as garbage what somebody held until then.
         const bool is_named = look.look->holders[one.holder].owner != "nothing";
         known += is_named ? kNamed * one.blocks : one.blocks;
         held_by[one.holder].bytes += one.bytes;
       }
     }
+    if (!best.holder) best.reached_blocks = reached_blocks, best.live_blocks = live.blocks;
     if (known <= most_known) continue;
-    most_known = known;
     uint64_t most_blocks = 0;
     for (const auto& [holder, held] : held_by) most_blocks = std::max(most_blocks, held.blocks);
     const auto most = std::ranges::max_element(held_by, {}, [&](const auto& holder_and_held) {
@@ -117,8 +130,18 @@ HolderStacks::Held HolderStacks::most_of(uint32_t process, uint16_t device,
                              kInFlight * held.blocks < most_blocks;
       return std::pair(!in_flight, held.bytes);
     });
-    best = {&look.look->holders[most->first], most->second.blocks, most->second.bytes,
-            was_full(*told, *look.look, look.look->holders[most->first])};
+    const auto& [index_of_most, held] = *most;
+    const bool is_small_part =
+        kLeastPart * held.blocks < live.blocks && kLeastPart * held.bytes < live.bytes;
+    if (held.blocks < least_blocks || is_small_part) continue;
+    most_known = known;
+    const TensorHolder& holder = look.look->holders[index_of_most];
+    best = {.holder = &holder,
+            .blocks = held.blocks,
+            .bytes = held.bytes,
+            .was_full = was_full(*told, *look.look, holder),
+            .reached_blocks = reached_blocks,
+            .live_blocks = live.blocks};
   }
   return best;
 }

@@ -43,19 +43,27 @@ class HolderStacks {
 
   struct Held {
     const TensorHolder* holder = nullptr;
-    uint64_t blocks = 0;
+    uint64_t blocks = 0;  ///< that `holder` keeps, as `bytes`
     uint64_t bytes = 0;
-    bool was_full = false;  ///< in an earlier look it had its most_entries
+    bool was_full = false;        ///< in an earlier look it had its most_entries
+    uint64_t reached_blocks = 0;  ///< of these stacks, by all holders, at that look
+    uint64_t live_blocks = 0;     ///< of these stacks, at that look
   };
-  /// The holder of the most bytes of these stacks, in the look that knows of the most.
+  /// The holder of the most bytes of these stacks, in the look that knows of the most. Where it has
+  /// fewer than `least_blocks`, or a small part of what was live, what grows is elsewhere: null.
   Held most_of(uint32_t process, uint16_t device, const std::vector<uint32_t>& stacks,
-               const Tables& tables) const;
+               const Tables& tables, uint64_t least_blocks = 1) const;
 
  private:
+  struct Live {
+    uint64_t blocks = 0, bytes = 0;
+  };
   struct Look {
     const ProcessHolders* process;
     const HoldersLook* look;
-    absl::flat_hash_map<uint64_t, std::vector<HeldByStack>> by_stack;  // device << 32 | stack
+    // By device << 32 | stack.
+    absl::flat_hash_map<uint64_t, std::vector<HeldByStack>> by_stack;
+    absl::flat_hash_map<uint64_t, Live> live;
   };
   void resolve(Look& look, const Tables& tables, const LiveState& state, const Ended* ended) const;
 

@@ -65,6 +65,31 @@ TEST(HolderStacks, ManyBlocksThatNothingHoldsHoldThemselves) {
   EXPECT_EQ(looked.most().blocks, 5u);
 }
 
+TEST(HolderStacks, WhoHasTheLastBlockAloneIsNotTheHolderOfWhatGrows) {
+  Looked looked({{.name = "r", .owner = "variable"}, {.name = "kept", .owner = "variable"}});
+  looked.block(100, 10, 0);
+  for (uint64_t i = 0; i < 59; ++i)  // no look has reached them
+    looked.state.adopt(0, 1000 + 100 * i, {.size_bytes = 10, .stack = kStack});
+  const HolderStacks::Held none = looked.most();
+  EXPECT_EQ(none.holder, nullptr);
+  EXPECT_EQ(none.reached_blocks, 1u);
+  EXPECT_EQ(none.live_blocks, 60u);
+  for (uint64_t i = 0; i < 15; ++i) looked.told[0].looks[0].by_address[1000 + 100 * i] = 1;
+  EXPECT_EQ(looked.most().holder->name, "kept") << "15 of 60: a quarter";
+  looked.told[0].looks[0].by_address.erase(1000);
+  EXPECT_EQ(looked.most().holder, nullptr) << "14 of 60";
+}
+
+TEST(HolderStacks, AsManyBlocksAsAreAskedForAreHeld) {
+  Looked looked({{.name = "pair", .owner = "variable"}, {.name = "other", .owner = "variable"}});
+  looked.block(100, 10, 0);
+  looked.block(200, 10, 0);
+  HolderStacks holders(&looked.told);
+  holders.finish(looked.tables, looked.state);
+  EXPECT_EQ(holders.most_of(0, 0, {kStack}, looked.tables, 2).holder->name, "pair");
+  EXPECT_EQ(holders.most_of(0, 0, {kStack}, looked.tables, 3).holder, nullptr);
+}
+
 TEST(HolderStacks, AFewLargeBlocksOfTheMomentHideNoHolderOfManySmallOnes) {
   Looked looked({{.name = "losses", .owner = "variable"}, {.owner = "nothing"}});
   for (uint64_t i = 0; i < 25; ++i) looked.block(100 + 100 * i, 4, 0);

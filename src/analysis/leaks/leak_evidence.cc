@@ -145,9 +145,14 @@ LeakEvidence evidence_of(const Leak& leak, const AllLeaks& all, const Tables& ta
   out.whole_graph = all.keeps_backward(leak.process) && all.count() > 1;
   std::vector<uint32_t> stacks;
   for (const LeakStack& stack : leak.stacks) stacks.push_back(stack.stack);
-  const HolderStacks::Held held = holders.most_of(leak.process, leak.device, stacks, tables);
+  // More than one round leaves: a variable has what the last round made, and nothing of the others.
+  const auto of_a_round = static_cast<uint64_t>(std::clamp(leak.survivors_a_step, 1.0, 1e9));
+  const uint64_t least_blocks = out.grows_one_block ? 1 : of_a_round + 1;
+  const HolderStacks::Held held =
+      holders.most_of(leak.process, leak.device, stacks, tables, least_blocks);
   out.holder = held.holder, out.held_blocks = held.blocks;
   out.held_bytes = held.bytes, out.was_full = held.was_full;
+  out.reached_blocks = held.reached_blocks, out.looked_at_blocks = held.live_blocks;
   return out;
 }
 

@@ -92,6 +92,15 @@ Finding kept_gradients_finding(const KeptGradients& kept, const Tables& tables) 
           .device = kept.device};
 }
 
+/// Why a look that was complete names no holder.
+std::string why_none(const HolderStacks::Held& held) {
+  if (held.live_blocks == 0) return "none of it was live at the last look";
+  if (held.reached_blocks == 0) return "no Python object was found that holds it";
+  return "no name was found that holds most of it: names hold " +
+         std::to_string(held.reached_blocks) + " of " + std::to_string(held.live_blocks) +
+         (held.live_blocks == 1 ? " block" : " blocks");
+}
+
 void add_holder(const HolderStacks::Held& held, const ProcessHolders* told, Finding* finding) {
   if (held.holder) {
     finding->facts.emplace_back("holder", held.holder->path);
@@ -105,9 +114,7 @@ void add_holder(const HolderStacks::Held& held, const ProcessHolders* told, Find
     if (finding->name == kGrowth) finding->fix += "; gpumemprof run --explain-leaks names it";
   } else {
     const std::string& why = told->looks.back().why_incomplete;
-    finding->facts.emplace_back(
-        "holder",
-        "unknown, because " + (why.empty() ? "none of it was live at the last look" : why));
+    finding->facts.emplace_back("holder", "unknown, because " + (why.empty() ? why_none(held) : why));
   }
 }
 
@@ -266,7 +273,10 @@ void add_leak_findings(const std::vector<ProcessHistory>& histories, const Table
       if (finding.kind == FindingKind::kLeak && is_host_blocks(device) && !is_named)
         finding.fix = "free these blocks, or limit what keeps them";
     } else {
-      add_holder({group.evidence.holder, group.evidence.held_blocks},
+      add_holder({.holder = group.evidence.holder,
+                  .blocks = group.evidence.held_blocks,
+                  .reached_blocks = group.evidence.reached_blocks,
+                  .live_blocks = group.evidence.looked_at_blocks},
                  holders.of_process(group.whole.process, tables), &finding);
     }
     analysis->findings.push_back(std::move(finding));
