@@ -40,6 +40,7 @@ Status take_holders(const Json& list, HoldersLook* out) {
                             .with_graph = number_in(one, "with_graph"),
                             .scalars = number_in(one, "scalars"),
                             .in_pairs = number_in(one, "in_pairs"),
+                            .leaves = number_in(one, "leaves"),
                             .operations = texts_field(one, "operations", kMostTexts),
                             .entries = number_in(one, "entries"),
                             .most_entries = number_in(one, "most_entries")});
@@ -67,6 +68,8 @@ Status take_look(const Json& json, HoldersLook* out) {
   if (!json.is_object()) return bad("a look is not an object");
   out->time_ns = number_in(json, "time_ns");
   out->why_incomplete = text_field(json, "why_incomplete");
+  const auto gc = json.find("gc_enabled");
+  out->is_gc_disabled = gc != json.end() && gc->is_boolean() && !gc->get<bool>();
   if (const auto memory = json.find("memory"); memory != json.end()) {
     const auto resident = number_field(*memory, "resident_bytes");
     const auto anonymous = number_field(*memory, "anonymous_bytes");

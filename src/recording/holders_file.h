@@ -26,6 +26,7 @@ struct TensorHolder {
   uint64_t scalars = 0;                 ///< of those with a graph, with one element
   uint64_t in_pairs = 0;                ///< of the tensors, in a tuple with one other
   uint64_t storages = 0;                ///< blocks that they and their graphs keep
+  uint64_t leaves = 0;                  ///< of these, of graphs' leaves and their gradients alone
   std::vector<std::string> operations;  ///< of their graphs, the commonest first: "AddBackward0"
   /// Of the deque with a maxlen that everything is in; without a limit most_entries is 0.
   uint64_t entries = 0, most_entries = 0;
@@ -47,6 +48,7 @@ struct MemoryAtLook {
 struct HoldersLook {
   uint64_t time_ns = 0;        ///< CLOCK_MONOTONIC, as the events have it
   std::string why_incomplete;  ///< empty where every tensor was looked at
+  bool is_gc_disabled = false;  ///< Python's cyclic collector; false also where nobody says
   std::optional<MemoryAtLook> memory;
   std::vector<TensorHolder> holders;
   /// By the address at which a storage begins, an index of `holders`.

@@ -43,6 +43,13 @@ TEST(HoldersFile, HasTheEntriesOfADequeWithAMaxlen) {
   EXPECT_EQ(told->looks[0].holders[0].most_entries, 100);
 }
 
+TEST(HoldersFile, HasWhetherPythonsCollectorWasDisabled) {
+  EXPECT_FALSE(parse_holders(kText)->looks[0].is_gc_disabled) << "nobody says";
+  std::string text(kText);
+  text.insert(text.find(R"("holders": [)"), R"("gc_enabled": false, )");
+  EXPECT_TRUE(parse_holders(text)->looks[0].is_gc_disabled);
+}
+
 TEST(HoldersFile, HasTheMemoryThatWasTold) {
   std::string text(kText);
   text.insert(text.find(R"("holders": [)"),

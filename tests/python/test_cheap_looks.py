@@ -1,4 +1,6 @@
 """Looks that nobody asked for take no more than 1 % of the time and each no more than 0.3 s; of what grows, 0.3 s in all."""
+import gc
+
 import harness
 import pytest
 
@@ -52,6 +54,19 @@ def test_no_look_before_it_is_a_hundredth_of_the_time(tmp_path, clock):
     clock.now_s = 20.0
     one._called()
     assert limits == [pytest.approx(0.2)]
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_a_look_says_whether_the_programs_collector_was_on_and_leaves_it_so(tmp_path, clock, enabled):
+    one, _ = looking(tmp_path, clock, took_s=0.05)
+    clock.now_s = 60.0
+    was = gc.isenabled()
+    (gc.enable if enabled else gc.disable)()
+    try:
+        one._look_once()
+        assert (one.looks[-1]["gc_enabled"], gc.isenabled()) == (enabled, enabled)
+    finally:
+        (gc.enable if was else gc.disable)()
 
 
 def test_all_looks_together_are_a_hundredth(tmp_path, clock):

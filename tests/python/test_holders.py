@@ -162,6 +162,20 @@ def test_why_alive_of_a_temporary_names_the_call_itself():
     assert (holder["path"], holder["owner"]) == ("nothing in Python but this call, or a graph or cycle that holds itself", "nothing")
 
 
+def test_a_graph_keeps_its_leaves_with_their_gradients():
+    import gpumemprof
+
+    def inner():
+        kept = []
+        for _ in range(5):
+            kept.append(torch.rand(7).requires_grad_().tanh())
+            kept[-1].sum().backward()
+        return gpumemprof.why_alive(kept[2])
+
+    (holder,) = inner()
+    assert (holder["name"], holder["tensors"], holder["leaves"]) == ("kept", 5, 10)  # 5 leaves, 5 gradients
+
+
 def test_why_alive_of_a_line_is_who_holds_what_it_allocated(tmp_path):
     program = tmp_path / "asking.py"
     program.write_text(ASKING)

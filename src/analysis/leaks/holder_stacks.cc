@@ -139,6 +139,7 @@ HolderStacks::Held HolderStacks::most_of(uint32_t process, uint16_t device,
     best = {.holder = &holder,
             .blocks = held.blocks,
             .bytes = held.bytes,
+            .is_gc_disabled = look.look->is_gc_disabled,
             .was_full = was_full(*told, *look.look, holder),
             .reached_blocks = reached_blocks,
             .live_blocks = live.blocks};

@@ -45,6 +45,7 @@ class HolderStacks {
     const TensorHolder* holder = nullptr;
     uint64_t blocks = 0;  ///< that `holder` keeps, as `bytes`
     uint64_t bytes = 0;
+    bool is_gc_disabled = false;  ///< Python's collector, at that look
     bool was_full = false;        ///< in an earlier look it had its most_entries
     uint64_t reached_blocks = 0;  ///< of these stacks, by all holders, at that look
     uint64_t live_blocks = 0;     ///< of these stacks, at that look

@@ -47,7 +47,22 @@ bool is_tracing(std::string_view file, std::string_view) {
          file.ends_with("/polymorphic_function/tracing_compilation.py");
 }
 
-bool is_without_graph(std::string_view file, std::string_view) { return file == kModeFile; }
+bool is_mode(std::string_view file, std::string_view) { return file == kModeFile; }
+
+/// PyTorch calls a Function's forward without gradients, and gives its results a graph.
+bool is_custom_function(std::string_view file, std::string_view function) {
+  return file.ends_with("/torch/autograd/function.py") && function.ends_with("apply");
+}
+
+bool is_without_graph(const Tables& tables, uint32_t stack) {
+  return any_frame(tables, stack, is_mode) && !any_frame(tables, stack, is_custom_function);
+}
+
+/// Gradients are off in a backward pass, unless its results shall have a graph of their own.
+bool is_of_create_graph(const Tables& tables, uint32_t stack) {
+  return any_frame(tables, stack, is_backward) && !any_frame(tables, stack, is_mode) &&
+         !attribution_of(tables, stack).is_recomputed;
+}
 
 double share_of_stacks(const Leak& leak, auto is_it) {
   double of_it = 0;
@@ -108,8 +123,8 @@ std::string module_of_most(const Leak& leak, const Tables& tables) {
 AllLeaks::AllLeaks(const std::vector<Leak>& leaks, const Tables& tables) : count_(leaks.size()) {
   for (const Leak& leak : leaks) {
     if (makes_models(leak, tables)) keep_models_.insert(leak.process);
-    if (keep_backward_.contains(leak.process)) continue;
-    if (share(leak, tables, is_backward) > 0) keep_backward_.insert(leak.process);
+    const auto is_of_it = [&](uint32_t stack) { return is_of_create_graph(tables, stack); };
+    if (share_of_stacks(leak, is_of_it) > 0) have_create_graph_.insert(leak.process);
   }
   absl::flat_hash_set<std::pair<std::string_view, uint32_t>> pids;
   for (const Process& process : tables.processes) pids.insert({process.host, process.pid});
@@ -135,14 +150,19 @@ LeakEvidence evidence_of(const Leak& leak, const AllLeaks& all, const Tables& ta
       });
   out.makes_models = makes_models(leak, tables);
   out.with_models = all.keeps_models(leak.process);
-  out.without_graph = share(leak, tables, is_without_graph) > 1 - 1e-9;
+  // What autograd saved has one, whatever the mode of the operation that made it.
+  const auto is_without = [&](uint32_t s) {
+    return is_without_graph(tables, s) && !(told_of.is_saved && told_of.is_saved(s));
+  };
+  out.without_graph = share_of_stacks(leak, is_without) > 1 - 1e-9;
   out.in_tracing = share(leak, tables, is_tracing) > kMost;
   out.in_cache = told_of.is_cache && share_of_stacks(leak, told_of.is_cache) > kMost;
   out.is_saved = told_of.is_saved && share_of_stacks(leak, told_of.is_saved) > kMost;
   out.grows_one_block = one_block(leak);
   out.module = module_of_most(leak, tables);
   out.is_training = leak.is_training, out.sizes_rise = leak.sizes_rise;
-  out.whole_graph = all.keeps_backward(leak.process) && all.count() > 1;
+  out.has_create_graph = all.has_create_graph(leak.process);
+  out.whole_graph = out.has_create_graph && all.count() > 1;
   std::vector<uint32_t> stacks;
   for (const LeakStack& stack : leak.stacks) stacks.push_back(stack.stack);
   // More than one round leaves: a variable has what the last round made, and nothing of the others.
@@ -152,6 +172,7 @@ LeakEvidence evidence_of(const Leak& leak, const AllLeaks& all, const Tables& ta
       holders.most_of(leak.process, leak.device, stacks, tables, least_blocks);
   out.holder = held.holder, out.held_blocks = held.blocks;
   out.held_bytes = held.bytes, out.was_full = held.was_full;
+  out.is_gc_disabled = held.is_gc_disabled;
   out.reached_blocks = held.reached_blocks, out.looked_at_blocks = held.live_blocks;
   return out;
 }

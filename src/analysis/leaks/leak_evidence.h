@@ -30,8 +30,10 @@ struct LeakEvidence {
   std::string module;        ///< path of the module that makes most of it; empty: none is told
   bool is_training = false;  ///< backward passes ran in the process
   bool sizes_rise = false;   ///< what its passes make and drop gets larger, too
-  /// Also the parameters, the forward and the backward of one model grow together.
+  bool has_create_graph = false;  ///< a backward pass that made a graph made part of what is kept
+  /// Also the parameters, the forward and such a backward pass of one model grow together.
   bool whole_graph = false;
+  bool is_gc_disabled = false;  ///< Python's collector was, at the look that knows of `holder`
   /// Who holds most of its bytes; null where that is not known.
   const TensorHolder* holder = nullptr;
   uint64_t held_blocks = 0;  ///< of its blocks, those that `holder` keeps
@@ -56,15 +58,15 @@ class AllLeaks {
  public:
   AllLeaks(const std::vector<Leak>& leaks, const Tables& tables);
   size_t count() const { return count_; }
-  /// A backward pass made part of what the process keeps.
-  bool keeps_backward(uint32_t process) const { return keep_backward_.contains(process); }
+  /// A backward pass with create_graph made part of what the process keeps.
+  bool has_create_graph(uint32_t process) const { return have_create_graph_.contains(process); }
   /// Part of what the process keeps was made in setting modules up.
   bool keeps_models(uint32_t process) const { return keep_models_.contains(process); }
   bool has_recorded_parent(uint32_t process) const { return are_children_.contains(process); }
 
  private:
   size_t count_;
-  absl::flat_hash_set<uint32_t> keep_backward_, keep_models_, are_children_;  // processes
+  absl::flat_hash_set<uint32_t> have_create_graph_, keep_models_, are_children_;  // processes
 };
 
 /// What the categories tell of a stack; each may be empty.

@@ -32,5 +32,40 @@ TEST(LeakEvidence, TheModuleIsTheInnermostOfMostOfTheGrowth) {
   EXPECT_EQ(module_of_leak("model.lstm", "model.head"), "") << "100 bytes are made in none";
 }
 
+using Labels = std::vector<std::pair<std::string_view, std::string_view>>;  // file, function
+
+/// Of two leaks whose one stack has these frames, the outer first.
+LeakEvidence evidence_of_labels(const Labels& labels, const ToldOfStack& told = {}) {
+  Tables tables;
+  uint32_t stack = 0;
+  for (const auto& [file, function] : labels) {
+    const Frame frame{tables.strings.intern(file), tables.strings.intern(function), 0};
+    stack = tables.stacks.push(stack, tables.stacks.intern_frame(frame));
+  }
+  Leak leak{.node = stack, .bytes_a_step = 100};
+  leak.stacks.push_back({.stack = stack, .growth = {.bytes_a_step = 100}});
+  return evidence_of(leak, AllLeaks({leak, leak}, tables), tables, HolderStacks(nullptr), told);
+}
+
+TEST(LeakEvidence, ABackwardPassWithGradientsOnHasCreateGraph) {
+  const auto created = evidence_of_labels({{kBackwardFile, "TanhBackward0"}});
+  EXPECT_TRUE(created.in_backward && created.has_create_graph && created.whole_graph);
+  const auto plain = evidence_of_labels({{kModeFile, kNoGrad}, {kBackwardFile, "TanhBackward0"}});
+  EXPECT_TRUE(plain.in_backward);
+  EXPECT_FALSE(plain.has_create_graph || plain.whole_graph);
+  EXPECT_FALSE(evidence_of_labels({{kModuleFile, "net"}}).has_create_graph);
+}
+
+TEST(LeakEvidence, WhatAFunctionOfTheProgramOrAutogradSavedHasAGraph) {
+  const Labels no_grad = {{kModeFile, kNoGrad}, {kModuleFile, "net"}};
+  EXPECT_TRUE(evidence_of_labels(no_grad).without_graph);
+  EXPECT_FALSE(evidence_of_labels(no_grad, {.is_saved = [](uint32_t) { return true; }})
+                   .without_graph);
+  EXPECT_FALSE(evidence_of_labels({{"/lib/torch/autograd/function.py", "Function.apply"},
+                                   {kModeFile, kNoGrad},
+                                   {kModuleFile, "net"}})
+                   .without_graph);
+}
+
 }  // namespace
 }  // namespace gpumemprof

@@ -12,23 +12,31 @@ using Evidence = LeakEvidence;
 bool is_owned_by(const Evidence& e, std::string_view owner) {
   return e.holder && e.holder->owner == owner;
 }
+/// No name led to it when it was looked for.
+bool holds_itself(const Evidence& e) { return is_owned_by(e, "nothing") && !e.grows_one_block; }
 bool has_graph(const Evidence& e) { return e.holder && e.holder->with_graph != 0; }
 /// Of what is held with a graph, nearly all are single numbers.
 bool is_scalar(const Evidence& e) {
   return has_graph(e) && e.holder->scalars * 10 >= e.holder->with_graph * 9;
 }
 
+/// Blocks that it keeps but for its graphs' leaves, which no backward pass frees.
+uint64_t without_leaves(const TensorHolder& holder) {
+  return holder.storages - std::min(holder.storages, holder.leaves);
+}
+
 /// What its operations saved for a backward pass is still there: none ran through the graph. After
 /// one the tensors themselves are all that is left of it.
 bool is_graph_whole(const Evidence& e) {
-  return has_graph(e) && 2 * e.holder->storages >= 3 * e.holder->tensors;
+  return has_graph(e) && 2 * without_leaves(*e.holder) >= 3 * e.holder->tensors;
 }
 /// Beside numbers with a graph of which a backward pass left nothing, it holds tensors without one:
 /// what grows are these.
 bool is_beside_graphs(const Evidence& e) {
   constexpr uint64_t kNumberBytes = 64;
   if (!has_graph(e) || 2 * e.holder->tensors < 3 * e.holder->with_graph) return false;
-  const uint64_t saved = e.holder->storages - std::min(e.holder->storages, e.holder->tensors);
+  const uint64_t blocks = without_leaves(*e.holder);
+  const uint64_t saved = blocks - std::min(blocks, e.holder->tensors);
   return 2 * saved < e.holder->with_graph && e.held_bytes > kNumberBytes * e.held_blocks;
 }
 /// A few tensors, the state of a recurrent layer or two, with the graph of many steps behind them.
@@ -62,24 +70,42 @@ struct Rule {
   LeakName name;
 };
 
-constexpr const char* kNoGrad =
-    "run the evaluation under torch.no_grad() or torch.inference_mode(), and drop outputs after "
-    "use";
+/// Of a graph that training needs no_grad would be an error.
+constexpr const char* kNoGraph =
+    "keep .item() or .detach() of them; an evaluation can run under torch.no_grad() or "
+    "torch.inference_mode()";
 
 constexpr LeakName kLoss = {
     "loss_kept_with_graph", "a loss or metric is kept together with its graph",
     "keep the number: loss.item(), or loss.detach() if it must stay on the device"};
-constexpr LeakName kEvaluation = {"evaluation_without_no_grad",
-                                  "outputs of a model are kept together with their graph", kNoGrad};
+constexpr LeakName kEvaluation = {
+    "evaluation_without_no_grad", "outputs of a model are kept together with their graph", kNoGraph};
 constexpr LeakName kHidden = {
     "hidden_state_not_detached", "a state carries the graph of all earlier steps into the next one",
     "detach the state at the end of every step or every few steps: state = state.detach()"};
 constexpr LeakName kCycle = {
-    "graph_cycle", "gradients made with create_graph or retain_graph form a cycle with their graph",
+    "graph_cycle", "gradients made with create_graph form a cycle with their graph",
     "use torch.autograd.grad for the gradients, or set .grad to None after use"};
+/// A graph that no backward pass made: a tensor that its own node keeps in Python.
+constexpr LeakName kHoldsItself = {
+    "graph_cycle", "no name holds them: most often a tensor is kept by its own graph",
+    "in a custom autograd.Function save tensors by ctx.save_for_backward(), not as attributes of "
+    "ctx, and let no hook refer to its own tensor"};
+constexpr LeakName kGarbage = {
+    "reference_cycle",
+    "no name holds them, and Python's garbage collector, which frees reference cycles, is disabled",
+    "call gc.collect() every few steps, or break the cycle with weakref"};
+/// Tensors without a graph: a cycle of objects, or a reference that Python does not see.
+constexpr LeakName kNoName = {
+    kGrowth, "no name holds them: a reference cycle does, or native code",
+    "see whether gc.collect() frees them: if so, break the cycle with weakref; else drop the "
+    "native object that holds them"};
 constexpr LeakName kHook = {"hook_stores", "a hook stores its arguments in every step",
                             "keep only the last value or a number in the hook, remove the hook "
                             "when it is done, and clear what it filled"};
+constexpr LeakName kFromBackward = {
+    kGrowth, "gradients, or other tensors of a backward pass, are kept",
+    "find what keeps them: a list, a hook, or tensors with a .grad; drop them after use"};
 constexpr LeakName kKv = {"kv_cache_growth", "the KV cache keeps earlier requests or tokens",
                           "delete the cache of a request when it ends, and limit its length"};
 constexpr LeakName kActivations = {
@@ -87,15 +113,19 @@ constexpr LeakName kActivations = {
     "keep numbers (.item()) or copies of the part that is needed, and clear what holds them after "
     "use"};
 
-/// Made outside of modules: batches, targets, what a loss is computed from.
-constexpr LeakName kTensors = {
-    "activations_kept", "tensors of every step are kept",
-    "keep numbers (.item()) or copies of the part that is needed, and remove old entries"};
-
 /// No graph: there is no activation to store, and no loss.
 constexpr LeakName kOutputs = {"activations_kept",
                                "outputs of calls without gradients are kept",
                                "drop each output after use, or cap how many are held"};
+
+/// With a graph, which a copy would have, too.
+constexpr const char* kNumbersOrDetached =
+    "keep .item() or .detach() of the part that is needed, and remove old entries";
+/// Made outside of modules: batches, targets, what a loss is computed from.
+constexpr LeakName kTensorsWithGraph = {
+    "activations_kept", "tensors of every step are kept", kNumbersOrDetached};
+constexpr LeakName kActivationsWithGraph = {
+    "activations_kept", "activations of every step are kept", kNumbersOrDetached};
 
 /// The first that holds is the name: what keeps it is surer than what it was made by.
 constexpr Rule kRules[] = {
@@ -114,6 +144,10 @@ constexpr Rule kRules[] = {
      {"lru_cache_on_tensors", "functools.cache or lru_cache keeps the tensors of every call",
       "give lru_cache a small maxsize, use reusable keys instead of tensors, or call "
       "cache_clear()"}},
+    // A leaked cycle gains a block a step; a block that is replaced was merely unreferenced when it
+    // was sampled.
+    {[](const Evidence& e) { return holds_itself(e) && e.has_create_graph; }, kCycle},
+    {[](const Evidence& e) { return holds_itself(e) && e.is_gc_disabled; }, kGarbage},
     {[](const Evidence& e) {
        return e.makes_models || (e.with_models && !is_owned_by(e, "hook") &&
                                  (e.in_optimizer || (e.in_backward && !has_graph(e))));
@@ -128,9 +162,8 @@ constexpr Rule kRules[] = {
     {[](const Evidence& e) { return is_limited(e); },
      {"fills_to_limit", "a deque fills up to its maxlen",
       "lower maxlen if that is too much memory", FindingKind::kFillsToLimit}},
-    // A leaked cycle gains a block a step; a block that is replaced was merely unreferenced when it
-    // was sampled.
-    {[](const Evidence& e) { return is_owned_by(e, "nothing") && !e.grows_one_block; }, kCycle},
+    {[](const Evidence& e) { return holds_itself(e) && has_graph(e); }, kHoldsItself},
+    {[](const Evidence& e) { return holds_itself(e); }, kNoName},
     {[](const Evidence& e) { return is_owned_by(e, "hook"); }, kHook},
     {[](const Evidence& e) { return !is_scalar(e) && is_carried_on(e); }, kHidden},
     {[](const Evidence& e) { return is_owned_by(e, "module attribute"); },
@@ -144,8 +177,9 @@ constexpr Rule kRules[] = {
     {[](const Evidence& e) { return is_scalar(e) && !e.grows_one_block && !is_beside_graphs(e); },
      kLoss},
     {[](const Evidence& e) { return is_graph_whole(e) && !e.grows_one_block; }, kEvaluation},
-    {[](const Evidence& e) { return has_graph(e) && !e.in_module && !e.grows_one_block; }, kTensors},
-    {[](const Evidence& e) { return has_graph(e) && !e.grows_one_block; }, kActivations},
+    {[](const Evidence& e) { return has_graph(e) && !e.in_module && !e.grows_one_block; },
+     kTensorsWithGraph},
+    {[](const Evidence& e) { return has_graph(e) && !e.grows_one_block; }, kActivationsWithGraph},
     // A process that trains is a rank, whoever started it.
     {[](const Evidence& e) { return e.in_child && !e.is_training; },
      {"worker_growth", "a worker process keeps more with every task",
@@ -158,7 +192,7 @@ constexpr Rule kRules[] = {
     {[](const Evidence& e) { return e.holder && 2 * e.holder->in_pairs > e.holder->tensors; }, kKv},
     {[](const Evidence& e) { return e.in_cache; }, kKv},
     {[](const Evidence& e) { return !e.holder && e.whole_graph; }, kCycle},
-    {[](const Evidence& e) { return e.in_backward; }, kHook},
+    {[](const Evidence& e) { return e.in_backward; }, kFromBackward},
     {[](const Evidence& e) { return e.in_module && e.without_graph; }, kOutputs},
     {[](const Evidence& e) { return e.in_module; }, kActivations},
     {[](const Evidence& e) { return e.holder != nullptr; },

@@ -18,7 +18,6 @@ TEST(LeakNames, OwnersThatAreABugByThemselves) {
   EXPECT_EQ(held_by({.owner = "exception"}), "exception_traceback");
   EXPECT_EQ(held_by({.owner = "cache"}), "lru_cache_on_tensors");
   EXPECT_EQ(held_by({.owner = "optimizer"}), "optimizer_recreated");
-  EXPECT_EQ(held_by({.owner = "nothing"}), "graph_cycle");
   EXPECT_EQ(held_by({.owner = "hook"}), "hook_stores");
   EXPECT_EQ(held_by({.owner = "module attribute"}), "tensors_on_model");
 }
@@ -156,15 +155,55 @@ TEST(LeakNames, WithoutAGraphTheShapeOfWhatIsKeptTells) {
 }
 
 TEST(LeakNames, WhatNothingHoldsIsACycleUnlessOneBlockTakesTheOthersPlace) {
-  EXPECT_EQ(held_by({.owner = "nothing", .tensors = 9}, {.whole_graph = true}), "graph_cycle");
+  EXPECT_EQ(held_by({.owner = "nothing", .tensors = 9}, {.has_create_graph = true}), "graph_cycle");
   EXPECT_EQ(held_by({.owner = "nothing", .tensors = 1}, {.grows_one_block = true}),
             "kv_cache_growth");
+}
+
+TEST(LeakNames, WhatNothingHoldsIsBlamedOnCreateGraphOnlyWhereItRan) {
+  const TensorHolder plain{.owner = "nothing", .tensors = 9};
+  const TensorHolder graphs{.owner = "nothing", .tensors = 9, .with_graph = 9};
+  const auto title = [](const TensorHolder& holder, LeakEvidence evidence = {}) {
+    evidence.holder = &holder;
+    return std::string_view(name_leak(evidence).title);
+  };
+  const LeakEvidence created{.has_create_graph = true}, no_collector{.is_gc_disabled = true};
+  EXPECT_EQ(title(graphs, created),
+            "gradients made with create_graph form a cycle with their graph");
+  EXPECT_EQ(title(graphs), "no name holds them: most often a tensor is kept by its own graph");
+  EXPECT_EQ(title(plain), "no name holds them: a reference cycle does, or native code");
+  EXPECT_EQ(title(plain, no_collector),
+            "no name holds them, and Python's garbage collector, which frees reference cycles, is "
+            "disabled");
+  EXPECT_EQ(held_by(plain), kGrowth);
+  EXPECT_EQ(held_by(plain, no_collector), "reference_cycle");
+  EXPECT_EQ(held_by(plain, {.makes_models = true, .has_create_graph = true}), "graph_cycle")
+      << "the parameters of one model and its gradients are one bug";
+}
+
+TEST(LeakNames, LeavesOfAGraphAreNotWhatABackwardPassFrees) {
+  // As many residuals as losses, and an input with its gradient for each pair.
+  TensorHolder log{.owner = "variable", .tensors = 80, .with_graph = 80, .scalars = 40};
+  log.storages = 160, log.leaves = 80;
+  EXPECT_EQ(held_by(log), "activations_kept") << "80 blocks of 80 tensors: nothing saved is left";
+  log.leaves = 40;
+  EXPECT_EQ(held_by(log), "evaluation_without_no_grad") << "120 of 80";
+}
+
+TEST(LeakNames, AGraphThatTrainingNeedsIsDetachedNotSwitchedOff) {
+  const TensorHolder whole{.owner = "variable", .tensors = 40, .with_graph = 40, .storages = 120};
+  EXPECT_STREQ(name_leak({.is_training = true, .holder = &whole}).fix,
+               "keep .item() or .detach() of them; an evaluation can run under torch.no_grad() or "
+               "torch.inference_mode()");
+  const TensorHolder spent{.owner = "variable", .tensors = 40, .with_graph = 40, .storages = 41};
+  EXPECT_STREQ(name_leak({.is_training = true, .holder = &spent}).fix,
+               "keep .item() or .detach() of the part that is needed, and remove old entries");
 }
 
 TEST(LeakNames, WithoutAHolderWhatItWasMadeByTells) {
   EXPECT_EQ(name({.in_optimizer = true}), "optimizer_recreated");
   EXPECT_EQ(name({.in_backward = true, .whole_graph = true}), "graph_cycle");
-  EXPECT_EQ(name({.in_backward = true}), "hook_stores");
+  EXPECT_EQ(name({.in_backward = true}), kGrowth) << "no hook was seen";
   EXPECT_EQ(name({.in_module = true}), "activations_kept");
   EXPECT_EQ(name({}), "growth");
 }

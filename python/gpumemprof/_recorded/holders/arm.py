@@ -123,7 +123,8 @@ class _Looking:
         collects, began_s = gc.isenabled(), time.thread_time()
         gc.disable()  # else our own objects would have the program's garbage collected earlier
         try:
-            self.looks.append(self.look(may_take_s, self.cheap_since_s is None, self.has_ended))
+            taken = self.look(may_take_s, self.cheap_since_s is None, self.has_ended)
+            self.looks.append({**taken, "gc_enabled": collects})
             # A look may fall into the end of the program, when all is gone: the one that saw most is kept, too.
             most = max(self.looks, key=lambda one: len(one["storages"]))
             self.looks = [one for one in self.looks if one is most or any(one is late for late in self.looks[-2:])]

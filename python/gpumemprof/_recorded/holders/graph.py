@@ -34,10 +34,11 @@ def _saved(node: Any) -> Iterator[Any]:
                 continue
 
 
-def kept_by_graph(node: Any, seen: dict[int, Any]) -> tuple[list[Any], Counter[str]]:
-    """Tensors that the graph behind `node` keeps, and its operations by name. `seen`: nodes of graphs that were walked
-    before, which are left out; it keeps them alive, so that no id comes twice."""
+def kept_by_graph(node: Any, seen: dict[int, Any]) -> tuple[list[Any], list[Any], Counter[str]]:
+    """Tensors that operations of the graph behind `node` saved, its leaves, and its operations by name. `seen`: nodes of
+    graphs that were walked before, which are left out; it keeps them alive, so that no id comes twice."""
     tensors: list[Any] = []
+    leaves: list[Any] = []
     operations: Counter[str] = Counter()
     waiting = [node]
     while waiting:
@@ -47,9 +48,9 @@ def kept_by_graph(node: Any, seen: dict[int, Any]) -> tuple[list[Any], Counter[s
         seen[id(at)] = at
         kind = type(at).__name__
         if kind == "AccumulateGrad":
-            tensors.append(at.variable)
+            leaves.append(at.variable)
             continue
         operations[kind] += 1
         tensors += _saved(at)
         waiting += [following for following, _ in at.next_functions]
-    return tensors, operations
+    return tensors, leaves, operations

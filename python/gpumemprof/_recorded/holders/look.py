@@ -20,14 +20,14 @@ _MOST_OPERATIONS = 16
 # The libraries' own names take as long as all the rest, and hold next to nothing. Where they need not be looked at, they
 # are if this part of the tensors is reached by no name of the program.
 _UNREACHED_PART = 4
-_NOTHING = Name("nothing in Python: a graph or cycle that holds itself", "", "nothing", ())
+_NOTHING = Name("no name in Python: a cycle, a graph that holds itself, or native code", "", "nothing", ())
 
 
 class _Holder:
     def __init__(self, name: Name) -> None:
         self.name = name
         self.limited = name.limited
-        self.tensors = self.with_graph = self.scalars = self.in_pairs = 0
+        self.tensors = self.with_graph = self.scalars = self.in_pairs = self.leaves = 0
         self.operations: Counter[str] = Counter()
 
     def as_json(self) -> dict[str, Any]:
@@ -40,6 +40,7 @@ class _Holder:
             "with_graph": self.with_graph,
             "scalars": self.scalars,
             "in_pairs": self.in_pairs,
+            "leaves": self.leaves,
             "operations": [name for name, _ in self.operations.most_common(_MOST_OPERATIONS)],
             **self._entries(),
         }
@@ -134,6 +135,14 @@ class _Look:
             self.storages.setdefault(address, index)
         return address != 0
 
+    def add_leaf(self, leaf: Any, index: int) -> None:
+        """With its gradient. A backward pass leaves both, as it frees what was saved."""
+        known = len(self.storages)
+        for one in (leaf, gradient_of(leaf)):
+            if one is not None:
+                self.add_storage(one, index)
+        self.holders[index].leaves += len(self.storages) - known
+
     def add_graphs(self, held: list[tuple[Any, int]]) -> None:
         for tensor, index in held:
             starts = [grad_fn_of(tensor)]
@@ -146,10 +155,12 @@ class _Look:
                 if time.thread_time() > self.deadline:
                     self.why_incomplete = "the walk over the graphs took too long"
                     return
-                tensors, operations = kept_by_graph(start, self.nodes)
+                saved, leaves, operations = kept_by_graph(start, self.nodes)
                 self.holders[index].operations.update(operations)
-                for kept in tensors:
+                for kept in saved:
                     self.add_storage(kept, index)
+                for leaf in leaves:
+                    self.add_leaf(leaf, index)
 
 
 def _pinned() -> tuple[int | None, int | None]:
