@@ -219,6 +219,26 @@ TEST(GraphLives, TellHowSavedTensorsEnded) {
   EXPECT_EQ(evidence->allocated.at(p.forward).largest_bytes, 99u);
 }
 
+TEST(GraphLives, WhatIsFirstSavedAfterALaterBackwardPassIsData) {
+  ReplayedProgram p;
+  p.alloc(1, 10, p.stacks[0]);  // made before the first pass, saved in the second
+  p.alloc(2, 1, p.backward);
+  p.free(2);
+  p.end_step();
+  p.mark(MarkKind::kSaved, 1, kSavedIsOutput | kSavedHasHistory);
+  p.mark(MarkKind::kSaved, 1, kSavedIsOutput | kSavedHasHistory);
+  p.alloc(2, 1, p.backward);
+  p.free(2);
+  p.end_step();
+  p.free(1);
+  MemorySource source(p.events, 4096);
+  source.mutable_tables() = p.tables;
+  const auto evidence = gather_graph_lives(source);
+  ASSERT_TRUE(evidence);
+  EXPECT_EQ(evidence->by_stack.at(p.stacks[0]).saved_later, 1u);
+  EXPECT_EQ(evidence->by_stack.at(p.stacks[0]).after_backward, 1u);
+}
+
 TEST(GraphLives, TellWhatWasTrainedAndWhenItsPassesStopped) {
   ReplayedProgram p;
   const uint32_t other = p.tables.stacks.push(p.backward, p.tables.stacks.intern_frame({}));

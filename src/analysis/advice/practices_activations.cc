@@ -32,7 +32,9 @@ void find_graphs(const PracticeEvidence& evidence, const DeviceAnalysis& device,
   uint64_t largest = 0, most = 0, kept = 0;
   for (const auto& [stack, lives] : evidence.graph.by_stack) {
     const uint64_t count = is_needed ? lives.after_backward : lives.without_backward;
-    const uint64_t others = lives.in_backward + (is_needed ? lives.without_backward : 0);
+    // Data that many graphs read is kept for them, not by one.
+    const uint64_t others =
+        lives.in_backward + (is_needed ? lives.without_backward + lives.saved_later : 0);
     // Between two evaluations a backward pass may end, so these count as well there.
     if (count == 0 || others > 0) continue;
     candidate.change.group_of[stack] = 0;
@@ -46,11 +48,12 @@ void find_graphs(const PracticeEvidence& evidence, const DeviceAnalysis& device,
   const std::string line = practice_line(evidence.tables, candidate.advice.stack);
   if (is_needed) {
     candidate.advice.kind = "graph_kept";
-    candidate.advice.title = "the graph of " + line +
-                             " is kept after its backward pass: " + format_bytes(at_peak) +
+    candidate.advice.title = "what autograd saved at " + line +
+                             " stays live after its backward pass: " + format_bytes(at_peak) +
                              " at the peak";
     candidate.advice.fix =
-        "Call backward() without retain_graph, and del the outputs and the loss after the step";
+        "Del outputs and losses that no later step reads. Where retain_graph=True is for a second "
+        "backward pass, .detach() the input that only one of them needs";
     candidate.change.rule = TraceChange::Rule::kGoneAfterStep;
   } else {
     candidate.advice.kind = "graph_not_needed";

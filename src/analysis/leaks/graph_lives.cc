@@ -11,7 +11,8 @@ namespace {
 struct SavedBlock {
   uint64_t size_bytes = 0, backward_passes = 0;
   uint32_t stack = 0;
-  bool is_saved = false, is_told = false;  // told: a parameter or the like
+  // Seen: autograd saved it; told: a parameter or the like.
+  bool is_saved = false, is_seen = false, is_told = false;
 };
 
 class GraphLivesGatherer {
@@ -111,6 +112,9 @@ class GraphLivesGatherer {
       }
       const WorkPhase phase = attributions_.of(block.stack).phase;
       const bool is_result = phase == WorkPhase::kForward || (mark.value & kSavedIsOutput);
+      const bool is_first = !block.is_seen && block.backward_passes != evidence.backward_passes;
+      block.is_seen = true;
+      if (is_first) ++evidence.by_stack[block.stack].saved_later;
       block.is_saved |= is_result || (mark.value & kSavedHasHistory);
     }
   }

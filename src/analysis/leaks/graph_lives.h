@@ -18,6 +18,7 @@ struct GraphLives {
   uint64_t in_backward = 0;       ///< freed while a node of autograd ran
   uint64_t after_backward = 0;    ///< freed outside, after a backward pass had ended
   uint64_t without_backward = 0;  ///< freed, and no backward pass had ended in its life
+  uint64_t saved_later = 0;       ///< first saved when a backward pass had ended in its life: data
   uint64_t after_bytes = 0, without_bytes = 0;
   uint64_t largest_bytes = 0;
 };
