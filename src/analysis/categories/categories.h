@@ -53,6 +53,11 @@ class Categories {
   bool is_cache(uint32_t stack) const;
   /// Whether autograd saved a block of the stack.
   bool is_saved(uint32_t stack) const { return stack < is_saved_.size() && is_saved_[stack]; }
+  /// Of how many parameters a block of the stack was the gradient.
+  size_t gradients_of(uint32_t stack) const {
+    const auto known = gradient_names_.find(stack);
+    return known == gradient_names_.end() ? 0 : known->second.size();
+  }
   /// Between the two: a leak's evidence says that what is kept of the stack is a cache. A model's
   /// call makes it; what is made beside calls has other reasons.
   void tell_cache(uint32_t stack) {
@@ -241,6 +246,7 @@ class Categories {
   absl::flat_hash_set<uint32_t> told_caches_;  // stacks
   std::vector<SiteSteps> site_steps_;          // by stack: in which it allocated
   std::vector<bool> is_saved_;                 // by stack
+  absl::flat_hash_map<uint32_t, absl::flat_hash_set<uint32_t>> gradient_names_;  // by stack
   /// Of a workspace's size on a GPU: how many, by stack and size.
   absl::flat_hash_map<std::pair<uint32_t, uint64_t>, uint32_t> workspace_sites_;
   absl::flat_hash_map<uint16_t, const std::vector<RuledBlock>*> rules_;  // by device

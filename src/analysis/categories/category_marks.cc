@@ -128,6 +128,8 @@ void Categories::take_role(const Mark& mark, uint32_t of) {
   CopyLinks::Block place;
   Block* block = block_at(mark.address, of, &place);
   if (block == nullptr) return;
+  if (role == static_cast<uint8_t>(StorageRole::kGradient) && mark.text != 0)
+    gradient_names_[block->stack].insert(mark.text);
   const uint8_t before = role_of(*block, of).role;
   // What was there at a look without a role was none: it has become one. But the parts of a model
   // that was called late were parts of it before.

@@ -242,7 +242,8 @@ void add_leak_findings(const std::vector<ProcessHistory>& histories, const Table
   HeldBytes held = held_bytes(histories);
   const ToldOfStack told_of{
       .is_cache = [&](uint32_t stack) { return context.categories.is_cache(stack); },
-      .is_saved = [&](uint32_t stack) { return context.categories.is_saved(stack); }};
+      .is_saved = [&](uint32_t stack) { return context.categories.is_saved(stack); },
+      .gradients = [&](uint32_t stack) { return context.categories.gradients_of(stack); }};
   for (const LeakGroup& group : group_leaks(leaks, tables, holders, told_of)) {
     for (const uint32_t stack : group.caches) context.categories.tell_cache(stack);
     Finding finding = leak_finding(group, tables, *analysis);

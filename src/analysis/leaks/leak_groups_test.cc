@@ -100,6 +100,15 @@ TEST_F(LeakGroups, WhatAutogradSavedForAGraphThatIsKeptIsToldWithTheGraph) {
   EXPECT_EQ(all[0].whole.node, leaks_[0].node);
 }
 
+TEST_F(LeakGroups, AsManyBlocksAsThereAreParametersAreTheirFirstGradients) {
+  leaks_ = {leak(7, 400, "model.a")};  // ten survivors
+  size_t gradients = 10;
+  const ToldOfStack told{.gradients = [&](uint32_t) { return gradients; }};
+  EXPECT_TRUE(group_leaks(leaks_, tables_, HolderStacks(nullptr), told).empty());
+  gradients = 9;
+  EXPECT_EQ(group_leaks(leaks_, tables_, HolderStacks(nullptr), told).size(), 1u);
+}
+
 TEST_F(LeakGroups, ProcessesAndDevicesStayApart) {
   leaks_ = {leak(7, 400, "model.a"), leak(8, 300, "model.a"), leak(9, 200, "model.a")};
   leaks_[1].device = 1, leaks_[2].process = 1;
