@@ -153,6 +153,19 @@ bool is_module_call(std::string_view file, std::string_view function) {
   return path_ends_with(file, "/torch/nn/modules/module.py") && function.ends_with("_call_impl");
 }
 
+/// Each round of Keras's fit is a step of the program's, which train_step runs: what repeats within
+/// that is none.
+bool is_round_of_fit(const std::vector<Frame>& code, const Tables& tables) {
+  for (size_t i = code.size(); i-- > 0;) {
+    const std::string_view file = tables.strings.get(code[i].file);
+    const std::string_view function = tables.strings.get(code[i].function);
+    const bool is_within_step = function.ends_with("train_step") && i + 1 < code.size();
+    if (is_within_step || !is_of_library(file)) return false;
+    if (path_has(file, "keras/") && (function == "fit" || function.ends_with(".fit"))) return true;
+  }
+  return false;
+}
+
 /// One expression of Python: it fills one list, and that is over.
 bool is_of_comprehension(const Beat& beat, const Tables& tables) {
   const uint32_t line = call_line(tables, beat.site->stack);
@@ -185,6 +198,7 @@ struct Loop {
   uint64_t count = 0;
   std::vector<const Beat*> beats;
   bool in_worker = false;
+  bool is_fit = false;  ///< Keras's: one call of the program's, and yet its steps
   std::string why_none;
 };
 
@@ -196,6 +210,7 @@ Loop loop_of(uint64_t count, std::vector<const Beat*> beats, const Tables& table
       loop.beats, [&](const Beat* beat) { return is_of_comprehension(*beat, tables); });
   if (loop.in_worker && !fills_a_list) return loop;
   while (!code.empty() && is_operation(tables.strings.get(code.back().file))) code.pop_back();
+  loop.is_fit = is_round_of_fit(code, tables);
   const bool is_in_pass = std::ranges::any_of(code, [&](const Frame& frame) {
     return is_module_call(tables.strings.get(frame.file), tables.strings.get(frame.function));
   });
@@ -207,7 +222,8 @@ Loop loop_of(uint64_t count, std::vector<const Beat*> beats, const Tables& table
     loop.why_none = "all repeated allocations are kept, which is also how loading data looks";
   } else if (is_in_pass) {
     loop.why_none = "the repetition is inside one module call";
-  } else if (!code.empty() && is_of_library(tables.strings.get(code.back().file))) {
+  } else if (!code.empty() && !loop.is_fit &&
+             is_of_library(tables.strings.get(code.back().file))) {
     loop.why_none = "the repetition is inside a library function";
   }
   return loop;
@@ -413,8 +429,9 @@ std::optional<Rounds> find_rounds(const ProcessHistory& history, const Tables& t
     if (!metronome || keeps_time_better(*beat, *metronome)) metronome = beat;
   }
   uint64_t count = loop.count;
-  const std::optional<Beat> calls =
-      beat_of_calls(stacks, tables, history.windows(), from_window, *metronome);
+  std::optional<Beat> calls;
+  if (!loop.is_fit)
+    calls = beat_of_calls(stacks, tables, history.windows(), from_window, *metronome);
   if (calls) metronome = &*calls, count = calls->count;
   if (count < kLeastSteps) {
     *why_none = "the line of the repeated allocations is called fewer than " +

@@ -22,12 +22,12 @@ struct Rounds {
 
 /// A loop is known by what repeats: several stacks allocate as often, to the end of the process,
 /// and part of what they make is gone a round later, or a module is called. A loop of a library is
-/// one call of the program's, and one within a module's call is one pass: neither goes in steps. A
-/// worker's life is its loop: there one stack is enough if it is none of a comprehension, as it is
-/// where each round joins what there is with more into a larger block. Models that take each
-/// other's place have a name and so a stack each, which are one here. Looks at windows from
-/// `from_window`; `why_none` is one phrase. Adds to `steps`, where it is given, how many
-/// stacks or counts were compared.
+/// one call of the program's, and one within a module's call is one pass: neither goes in steps,
+/// but Keras's fit does. A worker's life is its loop: there one stack is enough if it is none of a
+/// comprehension, as it is where each round joins what there is with more into a larger block.
+/// Models that take each other's place have a name and so a stack each, which are one here. Looks
+/// at windows from `from_window`; `why_none` is one phrase. Adds to `steps`, where it is given, how
+/// many stacks or counts were compared.
 std::optional<Rounds> find_rounds(const ProcessHistory& history, const Tables& tables,
                                   uint32_t from_window, std::string* why_none,
                                   uint64_t* steps = nullptr);

@@ -90,6 +90,26 @@ TEST_F(LeakRounds, ALoopOfALibraryIsOneCall) {
   EXPECT_TRUE(rounds({first, line(8)}));
 }
 
+TEST_F(LeakRounds, ARoundOfKerasFitIsAStepAndWhatRepeatsWithinAStepIsNone) {
+  const std::string packages = "/v/lib/python3.11/site-packages/";
+  for (const std::string trainer : {"keras/src/backend/tensorflow/trainer.py",
+                                    "tf_keras/src/engine/training.py"}) {
+    const auto fit = [&](uint32_t at) {
+      return tables_.stacks.push(line(7), frame(packages + trainer, "TensorFlowTrainer.fit", at));
+    };
+    const uint32_t step = tables_.stacks.push(
+        fit(399), frame(packages + trainer, "TensorFlowTrainer.train_step", 81));
+    // The next batch, and the step with it.
+    EXPECT_TRUE(rounds({step, fit(397)})) << why_;
+    const auto apply = [&](uint32_t at) {
+      return tables_.stacks.push(
+          step, frame(packages + "keras/src/optimizers/base_optimizer.py", "apply", at));
+    };
+    EXPECT_FALSE(rounds({apply(526), apply(527)})) << "once for each variable of a step";
+    EXPECT_EQ(why_, "the repetition is inside a library function");
+  }
+}
+
 TEST_F(LeakRounds, OperationsOfOneLineGoThroughTheFrameworksWrappersWhichAreNoLoop) {
   const std::string packages = "/v/lib/python3.11/site-packages/";
   const auto operations = [&](const std::string& wrapper, const std::string& file) {
