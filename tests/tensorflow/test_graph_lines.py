@@ -55,6 +55,24 @@ print(json.dumps([graph() is None, _graphs.collect().as_json()]))
     assert "Mul" not in document["operations"] and "mul" not in document["operations"]
 
 
+def test_operations_of_a_loaded_model_have_no_lines_and_take_none_from_others(tmp_path):
+    document = run(tmp_path, """
+import tensorflow as tf
+class Model(tf.Module):
+    @tf.function(input_signature=[tf.TensorSpec([2], tf.float32)])
+    def call(self, x):
+        return tf.add(x, 3.0, name="by_three")
+tf.saved_model.save(Model(), sys.argv[1] + "/model")
+_graphs.arm(sys.argv[1])
+loaded = tf.saved_model.load(sys.argv[1] + "/model")
+kept = tf.function(lambda x: tf.add(x, 4.0, name="by_four"))
+kept(loaded.call(tf.ones(2)))
+print(json.dumps(_graphs.collect().as_json()))
+""", tmp_path)
+    assert "errors" not in document
+    assert document["operations"]["by_three"] is None and document["operations"]["by_four"] is not None
+
+
 def test_one_name_in_two_places_is_said_to_be_unknown(tmp_path):
     said = run(tmp_path, """
 _graphs.arm(sys.argv[1])

@@ -67,7 +67,7 @@ class Collected:
     def __init__(self) -> None:
         self.frames: dict[tuple[str, int, str], int] = {}
         self.stacks: dict[tuple[int, ...], int] = {}
-        self.operations: dict[str, int | None] = {}  # None: made in several places
+        self.operations: dict[str, int | None] = {}  # None: made in several places, or loaded
         self.variables: dict[str, str | None] = {}  # that an operation writes; None: several
         self.layers: dict[str, str | None] = {}  # of those variables; None: not known
         self.initial: dict[str, str] = {}  # variables by name: the layer that their initial value is for
@@ -136,8 +136,12 @@ def _add_graph(collected: Collected, graph: Any, clusters: Clusters, end: float)
         if time.monotonic() > end or len(collected.operations) >= MAX_OPERATIONS:
             collected.left_out += 1
             continue
-        frames = [(f.filename, f.lineno, f.name) for f in operation.traceback.get_user_frames()]
-        collected.add(operation.name, frames)
+        traceback = operation.traceback
+        if traceback is None:  # of a SavedModel that was loaded
+            collected.operations[operation.name] = None
+        else:
+            frames = [(f.filename, f.lineno, f.name) for f in traceback.get_user_frames()]
+            collected.add(operation.name, frames)
         if captured and tf_variables.writes_variable(operation.type):
             _add_variable(collected, operation, captured)
         clusters.add(graph.name, operation)
