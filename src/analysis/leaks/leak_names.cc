@@ -189,7 +189,12 @@ constexpr Rule kRules[] = {
      {kGrowth, "a tensor is replaced by a larger one again and again",
       "cap its length, or store .item() or .detach().cpu() of it"}},
     {[](const Evidence& e) { return e.grows_one_block; }, kKv},
-    {[](const Evidence& e) { return e.holder && 2 * e.holder->in_pairs > e.holder->tensors; }, kKv},
+    // Of a process that trains, pairs are batches, or predictions of an evaluation.
+    {[](const Evidence& e) {
+       return e.holder && 2 * e.holder->in_pairs > e.holder->tensors && e.in_module &&
+              !e.is_training;
+     },
+     kKv},
     {[](const Evidence& e) { return e.in_cache; }, kKv},
     {[](const Evidence& e) { return !e.holder && e.whole_graph; }, kCycle},
     {[](const Evidence& e) { return e.in_backward; }, kFromBackward},

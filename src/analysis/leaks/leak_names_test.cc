@@ -150,6 +150,10 @@ TEST(LeakNames, WithoutAGraphTheShapeOfWhatIsKeptTells) {
       held_by({.owner = "variable", .through = {"dict", "tuple"}, .tensors = 80, .in_pairs = 80},
               {.in_module = true}),
       "kv_cache_growth");
+  const TensorHolder pairs{
+      .owner = "variable", .through = {"list", "tuple"}, .tensors = 80, .in_pairs = 80};
+  EXPECT_EQ(held_by(pairs, {.in_module = true, .is_training = true}), "activations_kept");
+  EXPECT_EQ(held_by(pairs, {}), "growth") << "(x, y) of a data set";
   EXPECT_EQ(held_by({.owner = "variable", .through = {"list"}, .tensors = 80}, {.in_module = true}),
             "activations_kept");
 }
