@@ -3,9 +3,9 @@
 //
 // Kinds: "gradients_kept", "gradients_unused", "graph_not_needed", "graph_kept", "checkpointing",
 // "optimizer_temporaries", "prefetch", "data_in_memory", "inputs_kept", "sparse_gradient",
-// "checkpoint_file_kept", "chunked_loss", "fused_attention", "optimizer_state", "smaller_batch",
-// "leak", "allocator". What a recording does not tell (types of elements, other machines) is in
-// AdviceReport::unknown.
+// "checkpoint_file_kept", "chunked_loss", "fused_attention", "optimizer_recreated",
+// "optimizer_state", "smaller_batch", "leak", "allocator". What a recording does not tell (types of
+// elements, other machines) is in AdviceReport::unknown.
 #pragma once
 
 #include <cstdint>

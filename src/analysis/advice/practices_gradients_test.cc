@@ -124,6 +124,20 @@ TEST(GradientPractices, IdleGradientsOfASnapshotAreKept) {
   EXPECT_EQ(found[0].change.idle.size(), 4u) << "the whole run changes";
 }
 
+/// Three optimizers of 800 B each for one weight, and what one would keep.
+TEST(OperationPractices, StateOfOlderOptimizersOfTheSameParametersIsToldBesideOne) {
+  HeldAtPeak run;
+  for (int i = 0; i < 3; ++i)
+    run.hold(Category::kOptimizerState, run.stack(10 + i, ""), 800, "exp_avg of Net.0.weight");
+  const auto held = [&] { return kinds_and_first_bytes(run.candidates(find_operation_practices)); };
+  EXPECT_EQ(held(), (Told{{"optimizer_recreated", 1600}, {"optimizer_state", 800}}));
+  run.analysis.findings = {{.kind = FindingKind::kLeak, .name = "optimizer_recreated"}};
+  EXPECT_EQ(held(), (Told{{"optimizer_state", 800}})) << "as a leak";
+  run.analysis.findings.clear();
+  run.hold(Category::kOptimizerState, run.stack(10, ""), 300, "d of Net.0.weight");
+  EXPECT_EQ(held(), (Told{{"optimizer_state", 2700}})) << "a list in the state of one";
+}
+
 /// Passes: of the first model 1 to 20, of the second 21 to 40.
 TEST(OperationPractices, TheStateOfAnOptimizerThatStepsNoMoreIsNotItsChoice) {
   HeldAtPeak run;

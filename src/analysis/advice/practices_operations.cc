@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <ranges>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -153,6 +154,45 @@ std::set<std::string_view> trained_before(const PracticeEvidence& evidence,
   return out;
 }
 
+/// How many optimizers have state of the same tensor, for every tensor that has any at the peak.
+/// Beside a list in the state of one, as the history of LBFGS, are tensors that it has once.
+uint64_t optimizers_of_each(const PracticeEvidence& evidence, const DeviceAnalysis& device) {
+  std::map<uint32_t, uint64_t> count_of;  // by name, "exp_avg of encoder.0.weight"
+  for (const CategoryHolder& holder : device.categories.at_peak) {
+    if (holder.category != Category::kOptimizerState) continue;
+    if (!evidence.tables.strings.get(holder.name).contains(" of ")) continue;
+    count_of[holder.name] += holder.count;
+  }
+  if (count_of.empty()) return 0;
+  return std::ranges::min(count_of | std::views::values);
+}
+
+/// Two may take turns, as for two losses of one model.
+constexpr uint64_t kLeastOptimizers = 3;
+
+/// Each has state of the same parameters: one of them steps.
+void find_old_optimizers(uint64_t optimizers, uint64_t old_bytes, uint32_t stack,
+                         const PracticeEvidence& evidence, const DeviceAnalysis& device,
+                         std::vector<PracticeCandidate>* out) {
+  const bool is_told = std::ranges::any_of(evidence.analysis.findings, [&](const Finding& one) {
+    return one.kind == FindingKind::kLeak && one.device == device.device &&
+           one.name == "optimizer_recreated";
+  });
+  if (is_told) return;
+  PracticeCandidate candidate(device);
+  candidate.held_bytes = old_bytes;
+  candidate.advice.stack = stack;
+  candidate.advice.kind = "optimizer_recreated";
+  candidate.advice.title = std::to_string(optimizers) +
+                           " optimizers have state of the same parameters; all but one keep " +
+                           format_bytes(old_bytes) + " at the peak";
+  candidate.advice.fix =
+      "Create one optimizer and change its param_groups, or drop every reference to the old ones, "
+      "including those of schedulers";
+  candidate.advice.evidence = {{"held_bytes", old_bytes}, {"optimizers", optimizers}};
+  out->push_back(std::move(candidate));
+}
+
 /// Adam's two moments are twice the parameters. Less of it is needed by an optimizer that steps.
 void find_state(const PracticeEvidence& evidence, const DeviceAnalysis& device,
                 std::vector<PracticeCandidate>* out) {
@@ -167,6 +207,12 @@ void find_state(const PracticeEvidence& evidence, const DeviceAnalysis& device,
       most = holder.bytes, candidate.advice.stack = leak_line(evidence.tables, holder.stack);
   }
   if (candidate.held_bytes == 0) return;
+  const uint64_t optimizers = optimizers_of_each(evidence, device);
+  if (optimizers >= kLeastOptimizers) {
+    const uint64_t old_bytes = candidate.held_bytes / optimizers * (optimizers - 1);
+    find_old_optimizers(optimizers, old_bytes, candidate.advice.stack, evidence, device, out);
+    candidate.held_bytes -= old_bytes;
+  }
   candidate.advice.kind = "optimizer_state";
   candidate.advice.title =
       "the optimizer keeps " + format_bytes(candidate.held_bytes) + " of state";
