@@ -12,7 +12,7 @@ enum class FindingKind : uint8_t {
   kLeak,
   kGrowthInLoop,  ///< with every round of a loop without a known step
   kSizesRise,     ///< no leak: the program's data gets larger
-  kFillsToLimit,  ///< no leak: a deque with a maxlen that is not full yet, or has just become so
+  kFillsToLimit,  ///< no leak: a deque with a maxlen, or LBFGS's history, that is not full yet
   // the level over time
   kSteadyGrowth,
   kSawtooth,

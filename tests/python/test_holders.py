@@ -162,6 +162,18 @@ def test_why_alive_of_a_temporary_names_the_call_itself():
     assert (holder["path"], holder["owner"]) == ("nothing in Python but this call, or a graph or cycle that holds itself", "nothing")
 
 
+def test_an_array_holds_the_tensor_whose_memory_it_shows():
+    pytest.importorskip("numpy")
+    import gpumemprof
+
+    def inner():
+        rows = [torch.zeros(64, 64).numpy()[0, :4] for _ in range(5)]
+        return [one for one in gpumemprof.why_alive() if one["name"] == "rows"], len(rows)
+
+    (holder,), count = inner()
+    assert (holder["owner"], holder["through"], holder["tensors"], holder["storages"]) == ("variable", ["list"], count, count)
+
+
 def test_a_graph_keeps_its_leaves_with_their_gradients():
     import gpumemprof
 

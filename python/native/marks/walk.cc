@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <ctime>
 #include <new>
 #include <unordered_map>
@@ -93,6 +94,7 @@ class Walker {
         }
       }
       PyObject* value = steps_[next_].value;
+      find_base(value);
       if (!find_referents(value) || !take_new(static_cast<uint32_t>(next_), steps_[next_].root))
         return -1;
     }
@@ -156,6 +158,16 @@ class Walker {
     return true;
   }
 #endif
+
+  /// An array of NumPy tells the collector nothing of the object whose memory it shows, such as a
+  /// tensor. Of a class below it that may be code of the program.
+  void find_base(PyObject* value) {
+    if (std::strcmp(Py_TYPE(value)->tp_name, "numpy.ndarray") != 0) return;
+    PyObject* base = PyObject_GetAttrString(value, "base");
+    if (!base) return PyErr_Clear();
+    visit(base, this);
+    Py_DECREF(base);
+  }
 
   /// Keeps those of `new_` that the walk goes on with. False: an exception is set.
   bool take_new(uint32_t before, uint32_t root) {

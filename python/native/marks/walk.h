@@ -1,5 +1,5 @@
 // The shortest ways from the names of a program to its tensors. No code of the program runs: only
-// tp_traverse is called, as the collector does.
+// tp_traverse is called, as the collector does, and NumPy's own arrays are asked for their base.
 //
 // Every object on the way is held until the walk is gone: between two of them other threads run.
 #pragma once

@@ -42,6 +42,10 @@ bool is_of_optimizer(const Tables& tables, uint32_t stack) {
   return false;
 }
 
+bool is_lbfgs(std::string_view file, std::string_view) {
+  return file.ends_with("/torch/optim/lbfgs.py");
+}
+
 bool is_tracing(std::string_view file, std::string_view) {
   return file.ends_with("/tensorflow/python/framework/func_graph.py") ||
          file.ends_with("/polymorphic_function/tracing_compilation.py");
@@ -55,7 +59,8 @@ bool is_custom_function(std::string_view file, std::string_view function) {
 }
 
 bool is_without_graph(const Tables& tables, uint32_t stack) {
-  return any_frame(tables, stack, is_mode) && !any_frame(tables, stack, is_custom_function);
+  return any_frame(tables, stack, is_mode) && !any_frame(tables, stack, is_custom_function) &&
+         attribution_of(tables, stack).phase != WorkPhase::kForward;
 }
 
 /// Gradients are off in a backward pass, unless its results shall have a graph of their own.
@@ -143,6 +148,10 @@ LeakEvidence evidence_of(const Leak& leak, const AllLeaks& all, const Tables& ta
   out.in_child = all.has_recorded_parent(leak.process) || (told && told->is_worker);
   out.in_optimizer =
       share_of_stacks(leak, [&](uint32_t s) { return is_of_optimizer(tables, s); }) > kMost;
+  const auto is_history = [&](uint32_t s) {
+    return is_of_optimizer(tables, s) && any_frame(tables, s, is_lbfgs);
+  };
+  out.in_lbfgs = share_of_stacks(leak, is_history) > kMost;
   out.in_backward = share(leak, tables, is_backward) > kMost;
   out.in_module =
       share(leak, tables, is_module) > 0 || std::ranges::any_of(leak.others, [&](uint32_t stack) {

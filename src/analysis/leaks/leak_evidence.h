@@ -17,6 +17,7 @@ namespace gpumemprof {
 struct LeakEvidence {
   bool in_child = false;       ///< in a process that a recorded one, or multiprocessing, started
   bool in_optimizer = false;   ///< most of it was made inside torch.optim
+  bool in_lbfgs = false;       ///< inside LBFGS, which keeps vectors of past steps
   bool in_backward = false;    ///< most of it was made by a backward pass
   bool in_module = false;      ///< the line runs a torch.nn module
   bool makes_models = false;   ///< most of it was made in setting modules up: it is parameters

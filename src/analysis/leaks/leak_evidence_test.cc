@@ -56,6 +56,14 @@ TEST(LeakEvidence, ABackwardPassWithGradientsOnHasCreateGraph) {
   EXPECT_FALSE(evidence_of_labels({{kModuleFile, "net"}}).has_create_graph);
 }
 
+TEST(LeakEvidence, TheHistoryOfLbfgsIsMadeInItsStepAndNotInItsClosure) {
+  const std::string_view lbfgs = "/lib/torch/optim/lbfgs.py";
+  const auto history = evidence_of_labels({{"/srv/me/train.py", "main"}, {lbfgs, "LBFGS.step"}});
+  EXPECT_TRUE(history.in_optimizer && history.in_lbfgs);
+  EXPECT_FALSE(evidence_of_labels({{lbfgs, "LBFGS.step"}, {kModuleFile, "net"}}).in_lbfgs);
+  EXPECT_FALSE(evidence_of_labels({{"/lib/torch/optim/adam.py", "Adam.step"}}).in_lbfgs);
+}
+
 TEST(LeakEvidence, WhatAFunctionOfTheProgramOrAutogradSavedHasAGraph) {
   const Labels no_grad = {{kModeFile, kNoGrad}, {kModuleFile, "net"}};
   EXPECT_TRUE(evidence_of_labels(no_grad).without_graph);

@@ -173,6 +173,7 @@ Kind kind_of(const LeakGroup& group) {
 }
 
 void add_entries(const LeakEvidence& evidence, Finding* finding) {
+  if (!evidence.holder || evidence.holder->most_entries == 0) return;  // no deque
   const TensorHolder& deque = *evidence.holder;
   finding->evidence.emplace_back("entries", deque.entries);
   finding->evidence.emplace_back("most_entries", deque.most_entries);

@@ -155,6 +155,10 @@ constexpr Rule kRules[] = {
      {"models_kept", "models made earlier are kept",
       "keep a score, or the weights in a file, instead of each model; an optimizer that is kept "
       "keeps its model's parameters, too"}},
+    {[](const Evidence& e) { return e.in_lbfgs; },
+     {"fills_to_limit", "LBFGS keeps vectors of past steps, up to history_size for each optimizer",
+      "lower history_size if that is too much memory, and use one optimizer",
+      FindingKind::kFillsToLimit}},
     {[](const Evidence& e) { return e.in_optimizer || is_owned_by(e, "optimizer"); },
      {"optimizer_recreated", "a new optimizer allocates its state while the old one is kept",
       "create one optimizer and change its param_groups, or drop every reference to the old one, "

@@ -212,6 +212,12 @@ TEST(LeakNames, WithoutAHolderWhatItWasMadeByTells) {
   EXPECT_EQ(name({}), "growth");
 }
 
+TEST(LeakNames, TheHistoryOfOneLbfgsIsNoSecondOptimizer) {
+  const LeakEvidence lbfgs{.in_optimizer = true, .in_lbfgs = true};
+  EXPECT_EQ(held_by({.owner = "optimizer"}, lbfgs), "fills_to_limit");
+  EXPECT_EQ(name_leak(lbfgs).kind, FindingKind::kFillsToLimit);
+}
+
 TEST(LeakNames, ModelsThatAreKeptAreNamedWithTheirGradientsAndOptimizers) {
   EXPECT_EQ(held_by({.owner = "variable"}, {.in_module = true, .makes_models = true}), "models_kept");
   EXPECT_EQ(name({.in_optimizer = true, .with_models = true}), "models_kept");
