@@ -174,6 +174,20 @@ def test_an_array_holds_the_tensor_whose_memory_it_shows():
     assert (holder["owner"], holder["through"], holder["tensors"], holder["storages"]) == ("variable", ["list"], count, count)
 
 
+class Queue(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("queue", torch.zeros(7))
+
+
+def test_a_buffer_is_called_by_its_module_and_name():
+    import gpumemprof
+
+    net = torch.nn.Sequential(Queue())
+    (holder,) = gpumemprof.why_alive(net[0].queue)
+    assert (holder["name"], holder["owner"]) == ("Queue.queue", "variable")
+
+
 def test_a_graph_keeps_its_leaves_with_their_gradients():
     import gpumemprof
 

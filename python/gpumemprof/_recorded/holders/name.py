@@ -92,6 +92,11 @@ class _Reading:
 
     def _module(self, value: Any, kind: type, following: list[object]) -> None:
         attribute = attribute_of(value, following)
+        if attribute == "_buffers" and is_own_class(kind):
+            buffers, one = following[-2:]
+            buffer = key_in(buffers, one)
+            if buffer is not None:
+                self.name = f"{name_of_class(kind)}.{buffer}"
         if attribute is None or attribute in _PARTS_OF_MODULE:
             return
         if attribute.endswith("_hooks"):
