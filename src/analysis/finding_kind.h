@@ -12,7 +12,7 @@ enum class FindingKind : uint8_t {
   kLeak,
   kGrowthInLoop,  ///< with every round of a loop without a known step
   kSizesRise,     ///< no leak: the program's data gets larger
-  kFillsToLimit,  ///< no leak: a deque with a maxlen, or LBFGS's history, that is not full yet
+  kFillsToLimit,  ///< no leak: a deque with a maxlen, LBFGS's history or the like fills
   // the level over time
   kSteadyGrowth,
   kSawtooth,

@@ -172,6 +172,12 @@ Kind kind_of(const LeakGroup& group) {
   return {bug.kind, "step", bug.title, bug.fix};
 }
 
+/// It fills, and nobody says how full it is: no forecast goes that far.
+bool ends_by_itself(const LeakGroup& group, const Finding& finding) {
+  const TensorHolder* holder = group.evidence.holder;
+  return finding.kind == FindingKind::kFillsToLimit && (!holder || holder->most_entries == 0);
+}
+
 void add_entries(const LeakEvidence& evidence, Finding* finding) {
   if (!evidence.holder || evidence.holder->most_entries == 0) return;  // no deque
   const TensorHolder& deque = *evidence.holder;
@@ -256,7 +262,7 @@ void add_leak_findings(const std::vector<ProcessHistory>& histories, const Table
     if (refused_bytes) {
       // The limit was reached. Without what is kept there was room for the request.
       if (finding.bytes.value_or(0) >= *refused_bytes) end_again(&finding);
-    } else if (finding.kind != FindingKind::kSizesRise &&
+    } else if (finding.kind != FindingKind::kSizesRise && !ends_by_itself(group, finding) &&
                !has_stopped(finding, group.whole.process, tables)) {
       // A step's own peak grows faster than what it leaves.
       const Room room = room_of(group.whole.device, tables,

@@ -155,8 +155,6 @@ std::vector<LeakGroup> group_leaks(const std::vector<Leak>& leaks, const Tables&
     LeakEvidence evidence = evidence_of(leak, all, tables, holders, told_of);
     const LeakName& name = name_leak(evidence);
     ++*steps;
-    // As an optimizer's first state: models that are there are trained one after the other.
-    if (evidence.are_first_gradients && !evidence.with_models) continue;
     std::vector<uint32_t> caches;
     if (is_all_kv_cache(name, evidence)) {
       for (const LeakStack& stack : leak.stacks) caches.push_back(stack.stack);

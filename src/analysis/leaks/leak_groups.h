@@ -24,9 +24,8 @@ struct LeakGroup {
 /// holds. Where nobody knows who holds it the name is all that is asked for; lines of no known bug
 /// stay alone, but for those that rise in the same few steps as what modules made, or that autograd
 /// saved for a graph that is kept. What the constructor of a class allocates on several lines, as
-/// often on each, for attributes of one kind of objects, is one. The first gradients of models that
-/// are not made anew are left out. `leaks` must live as long; in their order. Adds to `steps`, where
-/// it is given, how many groups were looked at.
+/// often on each, for attributes of one kind of objects, is one. `leaks` must live as long; in their
+/// order. Adds to `steps`, where it is given, how many groups were looked at.
 std::vector<LeakGroup> group_leaks(const std::vector<Leak>& leaks, const Tables& tables,
                                    const HolderStacks& holders, const ToldOfStack& told_of = {},
                                    uint64_t* steps = nullptr);

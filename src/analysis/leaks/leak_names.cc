@@ -148,6 +148,10 @@ constexpr Rule kRules[] = {
     // was sampled.
     {[](const Evidence& e) { return holds_itself(e) && e.has_create_graph; }, kCycle},
     {[](const Evidence& e) { return holds_itself(e) && e.is_gc_disabled; }, kGarbage},
+    // Of models that are there: they are trained one after the other.
+    {[](const Evidence& e) { return e.are_first_gradients && e.in_backward && !e.with_models; },
+     {"fills_to_limit", "parameters get their first gradients, one after the other",
+      "call zero_grad() on a model whose training is over", FindingKind::kFillsToLimit}},
     {[](const Evidence& e) {
        return e.makes_models || (e.with_models && !is_owned_by(e, "hook") &&
                                  (e.in_optimizer || (e.in_backward && !has_graph(e))));

@@ -218,6 +218,13 @@ TEST(LeakNames, TheHistoryOfOneLbfgsIsNoSecondOptimizer) {
   EXPECT_EQ(name_leak(lbfgs).kind, FindingKind::kFillsToLimit);
 }
 
+TEST(LeakNames, FirstGradientsEndWithTheLastParameterUnlessModelsAreMadeAnew) {
+  EXPECT_EQ(held_by({.owner = "variable"}, {.in_backward = true, .are_first_gradients = true}),
+            "fills_to_limit");
+  EXPECT_EQ(name({.in_backward = true, .with_models = true, .are_first_gradients = true}),
+            "models_kept");
+}
+
 TEST(LeakNames, ModelsThatAreKeptAreNamedWithTheirGradientsAndOptimizers) {
   EXPECT_EQ(held_by({.owner = "variable"}, {.in_module = true, .makes_models = true}), "models_kept");
   EXPECT_EQ(name({.in_optimizer = true, .with_models = true}), "models_kept");

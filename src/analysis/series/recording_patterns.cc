@@ -70,9 +70,11 @@ class Patterns {
       }
       if (finding.kind == FindingKind::kFillsToLimit || finding.kind == FindingKind::kSizesRise) {
         harmless_bytes_ += static_cast<double>(grown_bytes(finding));
-        why_harmless_ = finding.kind == FindingKind::kSizesRise
-                            ? "the program's inputs grow"
-                            : "a deque fills up to its maxlen";
+        const bool is_deque = std::ranges::contains(
+            finding.evidence, "entries", &std::pair<std::string, uint64_t>::first);
+        why_harmless_ = finding.kind == FindingKind::kSizesRise ? "the program's inputs grow"
+                        : is_deque ? "a deque fills up to its maxlen"
+                                   : "what grows fills up to a limit";
       }
       if (finding.kind != FindingKind::kLeak || finding.severity == Severity::kInfo) continue;
       has_leak_ = true;
