@@ -46,9 +46,14 @@ bool is_lbfgs(std::string_view file, std::string_view) {
   return file.ends_with("/torch/optim/lbfgs.py");
 }
 
-bool is_tracing(std::string_view file, std::string_view) {
-  return file.ends_with("/tensorflow/python/framework/func_graph.py") ||
-         file.ends_with("/polymorphic_function/tracing_compilation.py");
+bool is_graph_building(std::string_view file, std::string_view) {
+  return path_ends_with(file, "/tensorflow/python/framework/func_graph.py");
+}
+
+/// Of a tf.function: tracing it, or running what was traced.
+bool is_function_call(std::string_view file, std::string_view function) {
+  return is_graph_building(file, function) ||
+         path_has(file, "/tensorflow/python/eager/polymorphic_function/");
 }
 
 bool is_mode(std::string_view file, std::string_view) { return file == kModeFile; }
@@ -110,6 +115,10 @@ bool is_in_module(const Tables& tables, uint32_t stack) {
   return any_frame(tables, stack, is_module);
 }
 
+bool is_in_trace(const Tables& tables, uint32_t stack) {
+  return any_frame(tables, stack, is_graph_building);
+}
+
 bool is_in_setup(const Tables& tables, uint32_t stack) {
   return attribution_of(tables, stack).is_in_setup;
 }
@@ -164,7 +173,7 @@ LeakEvidence evidence_of(const Leak& leak, const AllLeaks& all, const Tables& ta
     return is_without_graph(tables, s) && !(told_of.is_saved && told_of.is_saved(s));
   };
   out.without_graph = share_of_stacks(leak, is_without) > 1 - 1e-9;
-  out.in_tracing = share(leak, tables, is_tracing) > kMost;
+  out.in_tracing = leak.is_retraced && share(leak, tables, is_function_call) > kMost;
   out.in_cache = told_of.is_cache && share_of_stacks(leak, told_of.is_cache) > kMost;
   out.is_saved = told_of.is_saved && share_of_stacks(leak, told_of.is_saved) > kMost;
   out.are_first_gradients = told_of.gradients && std::ranges::all_of(leak.stacks, [&](auto& stack) {

@@ -23,7 +23,8 @@ struct LeakEvidence {
   bool makes_models = false;   ///< most of it was made in setting modules up: it is parameters
   bool with_models = false;    ///< the process also keeps what `makes_models`
   bool without_graph = false;  ///< all of it under no_grad or inference_mode (where it is told)
-  bool in_tracing = false;     ///< most of it was made while TensorFlow traced a function
+  /// Most of it was made in calls of a function of TensorFlow's that is traced again and again.
+  bool in_tracing = false;
   bool in_cache = false;       ///< most of it is a KV cache by its category
   bool is_saved = false;       ///< autograd saved most of it: a graph that is kept keeps it, too
   /// No more blocks survive than before: a larger one takes the place of the last.
@@ -49,6 +50,9 @@ struct LeakEvidence {
 bool is_in_backward(const Tables& tables, uint32_t stack);
 /// Whether it was made while a torch.nn module was called.
 bool is_in_module(const Tables& tables, uint32_t stack);
+
+/// Whether it was made while TensorFlow built the graph of a function.
+bool is_in_trace(const Tables& tables, uint32_t stack);
 
 /// Whether PyTorch made it for a module that it set up.
 bool is_in_setup(const Tables& tables, uint32_t stack);

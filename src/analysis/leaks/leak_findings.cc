@@ -143,15 +143,26 @@ struct Kind {
   const char* fix;
 };
 
+constexpr double kLongRunSteps = 10'000;
+
+/// What it holds, or would hold after a long run.
+double cost_of(const Leak& leak) {
+  return std::max(static_cast<double>(leak.live_bytes), leak.bytes_a_step * kLongRunSteps);
+}
+
+/// Less than one number of four bytes a step.
+bool is_nothing(const Leak& leak) {
+  constexpr double kLeastBytesAStep = 3.5;  // told as 4
+  return cost_of(leak) < kLeastBytesAStep * kLongRunSteps;
+}
+
 /// A leak of a few bytes is true and harmless: a warning is what would matter in a long run.
 Severity severity_of(const Leak& leak, const Analysis& analysis) {
-  constexpr double kLongRunSteps = 10'000, kLeastBytes = 1 << 20, kLeastShareOfPeak = 0.01;
+  constexpr double kLeastBytes = 1 << 20, kLeastShareOfPeak = 0.01;
   const uint64_t peak_bytes = peak_bytes_of(analysis, leak.device);
   if (leak.slows) return Severity::kInfo;  // a cache that fills
-  const double cost =
-      std::max(static_cast<double>(leak.live_bytes), leak.bytes_a_step * kLongRunSteps);
   const double least = std::max(kLeastBytes, kLeastShareOfPeak * static_cast<double>(peak_bytes));
-  return cost < least ? Severity::kInfo : Severity::kWarning;
+  return cost_of(leak) < least ? Severity::kInfo : Severity::kWarning;
 }
 
 Kind kind_of(const LeakGroup& group) {
@@ -162,8 +173,9 @@ Kind kind_of(const LeakGroup& group) {
             "it is made after the last step and may be a result that is needed", bug.fix};
   }
   // A block that is copied into a larger one in every round is no data that is loaded, unless it is
-  // used when the loop is over.
-  const bool may_be_data = !group.evidence.grows_one_block || group.whole.is_used_after;
+  // used when the loop is over. No more are graphs of functions.
+  const bool may_be_data = (!group.evidence.grows_one_block || group.whole.is_used_after) &&
+                           !group.evidence.in_tracing;
   if (!group.whole.are_steps && may_be_data) {
     return {FindingKind::kGrowthInLoop, "round of a loop",
             "no step is known; it may be data being loaded",
@@ -252,6 +264,7 @@ void add_leak_findings(const std::vector<ProcessHistory>& histories, const Table
       .is_saved = [&](uint32_t stack) { return context.categories.is_saved(stack); },
       .gradients = [&](uint32_t stack) { return context.categories.gradients_of(stack); }};
   for (const LeakGroup& group : group_leaks(leaks, tables, holders, told_of)) {
+    if (is_nothing(group.whole)) continue;
     for (const uint32_t stack : group.caches) context.categories.tell_cache(stack);
     Finding finding = leak_finding(group, tables, *analysis);
     const Device& device = tables.devices[group.whole.device];

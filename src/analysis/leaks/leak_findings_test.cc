@@ -4,8 +4,42 @@
 
 #include <algorithm>
 
+#include "trace/memory_source.h"
+
 namespace gpumemprof {
 namespace {
+
+/// How many findings say that a line keeps `bytes` in each of 100 rounds.
+ptrdiff_t findings_of_rounds_that_keep(uint64_t bytes) {
+  Tables tables;
+  tables.processes.resize(1);
+  tables.threads.resize(1);
+  tables.devices.push_back({.type = 0, .size_is_requested = true});
+  const uint32_t file = tables.strings.intern("/srv/me/train.py");
+  const auto line = [&](uint32_t number) {
+    return tables.stacks.push(0, tables.stacks.intern_frame({.file = file, .line = number}));
+  };
+  const uint32_t keeps = line(7), drops = line(8);
+  EventBatch events;
+  uint64_t time = 0;
+  for (uint64_t round = 0; round < 100; ++round) {
+    append(&events, {.time_ns = ++time, .address = 1, .size_bytes = 5000, .stack = drops});
+    append(&events,
+           {.time_ns = ++time, .address = 100 + round, .size_bytes = bytes, .stack = keeps});
+    append(&events, {.time_ns = ++time, .action = Action::kFreeCompleted, .address = 1});
+  }
+  MemorySource source(std::move(events));
+  source.mutable_tables() = std::move(tables);
+  AnalysisOptions options;
+  options.find_leaks = true;
+  const auto analysis = analyze_source(source, options);
+  return std::ranges::count(analysis->findings, keeps, &Finding::stack);
+}
+
+TEST(LeakFindings, LessThanOneNumberAStepIsNoFinding) {
+  EXPECT_EQ(findings_of_rounds_that_keep(4), 1);
+  EXPECT_EQ(findings_of_rounds_that_keep(3), 0);
+}
 
 /// Three processes with a CPU device each, and two lines.
 class FoldProcesses : public ::testing::Test {

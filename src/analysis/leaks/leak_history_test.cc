@@ -162,6 +162,43 @@ TEST_F(LeakHistory, ALossOfFourBytesIsFoundOnTheStackThatMakesLargeBlocksThatGo)
   EXPECT_EQ(leaks[0].bytes_a_step, 4);
 }
 
+/// A line calls a tf.function, which keeps 256 bytes of each graph; its first `traced` calls build one.
+TEST_F(LeakHistory, AFunctionIsRetracedWhereGraphsAreBuiltAsOftenAsTheLineKeepsMore) {
+  tables_.devices[0].type = kTensorflowCpu;
+  const auto within = [&](std::string_view file, std::string_view function) {
+    return tables_.stacks.push(
+        leak_, tables_.stacks.intern_frame(
+                   {tables_.strings.intern("/v/lib/python3.11/site-packages/tensorflow/python/" +
+                                           std::string(file)),
+                    tables_.strings.intern(function), 139}));
+  };
+  const uint32_t call =
+      within("eager/polymorphic_function/tracing_compilation.py", "call_function");
+  const uint32_t build = within("framework/func_graph.py", "func_graph_from_py_func");
+  const auto leaks_of = [&](uint64_t traced) {
+    events_.clear(), kept_.clear();
+    for (uint64_t i = 0; i < 40; ++i) {
+      if (i < traced) {
+        append(&events_, {.time_ns = ++time_, .address = 2, .size_bytes = 8, .stack = build});
+        append(&events_, {.time_ns = ++time_, .action = Action::kFreeCompleted, .address = 2});
+      }
+      append(&events_, {.time_ns = ++time_, .address = 1, .size_bytes = 5000, .stack = churn_});
+      append(&events_, {.time_ns = ++time_, .action = Action::kFreeCompleted, .address = 1});
+      ++time_;
+      append(&events_,
+             {.time_ns = time_, .address = 1000 + time_, .size_bytes = 256, .stack = call});
+    }
+    return find_leaks(histories(), tables_);
+  };
+  const auto retraced = leaks_of(40);
+  ASSERT_EQ(retraced.size(), 1);
+  EXPECT_EQ(retraced[0].bytes_a_step, 256);
+  EXPECT_TRUE(retraced[0].is_retraced);
+  const auto traced_once = leaks_of(1);
+  ASSERT_EQ(traced_once.size(), 1);
+  EXPECT_FALSE(traced_once[0].is_retraced) << "running a function is not tracing it";
+}
+
 /// A training loop of JAX, on threads of its own: three workspaces that go, new weights that replace
 /// the old ones, and activations that a list keeps.
 TEST_F(LeakHistory, WhatJaxMakesWithoutStacksIsToldBySizeAndHasItsBytesARound) {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <set>
 #include <tuple>
 
 #include "analysis/categories/attribution.h"
@@ -155,6 +156,48 @@ bool was_given_back(const std::vector<const SiteHistory*>& line, const Period& p
   return before - *last_step >= kShareGivenBack * static_cast<double>(grown_bytes);
 }
 
+/// Of one process, on all its devices: where TensorFlow built graphs of functions, by each frame of
+/// the program's own that this was for.
+class Traces {
+ public:
+  Traces(const ProcessHistory& history, const Tables& tables) : history_(history), tables_(tables) {}
+
+  /// In how many steps, at least, a function was traced for the line.
+  size_t steps_of(uint32_t frame, const Period& period) {
+    if (!is_read_) read();
+    std::set<uint64_t> steps;
+    const auto sites = sites_.find(frame);
+    if (sites == sites_.end()) return 0;
+    for (const SiteHistory* site : sites->second) {
+      for (const HeldCell& cell : site->cells) {
+        if (cell.allocs != 0 && cell.window >= period.from_window)
+          steps.insert(period.done[cell.window]);
+      }
+    }
+    return steps.size();
+  }
+
+ private:
+  void read() {
+    is_read_ = true;
+    for (const SiteHistory& site : history_.sites) {
+      if (!is_in_trace(tables_, site.stack)) continue;
+      for (uint32_t node = site.stack; node != 0; node = tables_.stacks.node(node).parent) {
+        if (!is_user_file(tables_.strings.get(tables_.stacks.frame_of(node).file))) continue;
+        sites_[tables_.stacks.node(node).frame].push_back(&site);
+      }
+    }
+  }
+
+  const ProcessHistory& history_;
+  const Tables& tables_;
+  bool is_read_ = false;
+  absl::flat_hash_map<uint32_t, std::vector<const SiteHistory*>> sites_;
+};
+
+/// Of the steps in which the line comes to keep more, a function is traced in one of so many.
+constexpr size_t kRisesATrace = 2;
+
 using SitesOfLines = std::map<std::tuple<uint16_t, uint32_t>, std::vector<const SiteHistory*>>;
 
 SitesOfLines sites_of_lines(const ProcessHistory& history, const Tables& tables) {
@@ -169,9 +212,9 @@ SitesOfLines sites_of_lines(const ProcessHistory& history, const Tables& tables)
 /// Of one process, in one kind of its steps.
 class Search {
  public:
-  Search(const ProcessHistory& history, const LateStacks& late, const Period& period,
-         const Tables& tables)
-      : history_(history), late_(late), period_(period), tables_(tables) {}
+  Search(const ProcessHistory& history, const LateStacks& late, Traces* traces,
+         const Period& period, const Tables& tables)
+      : history_(history), late_(late), traces_(*traces), period_(period), tables_(tables) {}
 
   /// Nothing where the line does not grow. `are_models_made`: new ones, all the time.
   std::optional<Leak> leak_of(const std::vector<const SiteHistory*>& line, bool are_models_made) {
@@ -181,9 +224,6 @@ class Search {
     }
     const Growing growing = growing_of(sites);
     if (growing.empty()) return std::nullopt;
-    if (period_.from == Period::From::kRounds && is_joined_after(line, late_)) {
-      return std::nullopt;
-    }
     Leak leak{.process = history_.process, .device = line.front()->device};
     leak.node = leak_line(tables_, growing.begin()->first->stack);
     leak.period_from = period_.from;
@@ -202,6 +242,12 @@ class Search {
     }
     finish(&leak);
     if (was_given_back(line, period_, leak.grown_bytes)) return std::nullopt;
+    const size_t traces = traces_.steps_of(tables_.stacks.node(leak.node).frame, period_);
+    leak.is_retraced = traces != 0 && kRisesATrace * traces >= leak.rise_steps.size();
+    if (period_.from == Period::From::kRounds && !leak.is_retraced &&
+        is_joined_after(line, late_)) {
+      return std::nullopt;
+    }
     return leak;
   }
 
@@ -258,6 +304,7 @@ class Search {
 
   const ProcessHistory& history_;
   const LateStacks& late_;
+  Traces& traces_;
   const Period& period_;
   const Tables& tables_;
   std::map<uint64_t, SurvivorsBySite> survivors_;  // by the step since which they were made
@@ -308,9 +355,10 @@ std::vector<Leak> find_leaks(const std::vector<ProcessHistory>& histories, const
   for (const ProcessHistory& history : histories) {
     SitesOfLines lines = sites_of_lines(history, tables);
     const LateStacks late(history);
+    Traces traces(history, tables);
     for (const Period& period : find_periods(history, tables)) {
       if (period.from == Period::From::kNothing) continue;
-      Search search(history, late, period, tables);
+      Search search(history, late, &traces, period, tables);
       std::vector<Leak> found;
       std::vector<SitesOfLines::key_type> of_found;
       const auto look = [&](bool are_models_made) {

@@ -45,6 +45,7 @@ struct Leak {
   bool is_training = false;   ///< backward passes ran in the process
   bool sizes_rise = false;    ///< what its passes make and drop gets larger, too
   bool slows = false;         ///< LeakGrowth's, of the stack that grows most
+  bool is_retraced = false;   ///< TensorFlow traces a function that it calls, again and again
   bool is_used_after = false; ///< something new is allocated when the line has done so to its end
 };
 
