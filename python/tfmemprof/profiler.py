@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from gpumemprof._counting.devices import Device
@@ -128,8 +128,8 @@ class TFMemoryProfiler(GPUMemoryProfiler):
             peak_memory_mb=summary["peak_memory_usage"] / MIB,
             average_memory_mb=sum(sizes) / len(sizes) if sizes else None,
             min_memory_mb=min(sizes, default=None),
-            total_allocations=_total(result.tensors_created for result in results),
-            total_deallocations=_total(result.tensors_deleted for result in results),
+            total_allocations=_total(result.tensors_created for result in _outermost(results)),
+            total_deallocations=_total(result.tensors_deleted for result in _outermost(results)),
             snapshots=snapshots,
             function_profiles=functions,
             tensor_lifecycle=_lifecycle(self.tensor_tracker),
@@ -145,6 +145,15 @@ class TFMemoryProfiler(GPUMemoryProfiler):
 def _total(counts: Any) -> int | None:
     known = list(counts)
     return sum(known) if known and None not in known else None
+
+
+def _outermost(results: Iterable[Any]) -> list[Any]:
+    """Without calls that ran within another: its counts have theirs."""
+    found: list[Any] = []
+    for result in sorted(results, key=lambda one: (one.memory_before.timestamp, -one.memory_after.timestamp)):
+        if not found or result.memory_after.timestamp > found[-1].memory_after.timestamp:
+            found.append(result)
+    return found
 
 
 def _lifecycle(tracker: Any) -> dict[str, dict[str, Any]]:

@@ -50,7 +50,7 @@ class ProfileResult:
     `peak_memory_mb` is the device's highest since the profiler was created or reset, profiled or not. `peak_is_exact`
     says whether that is the peak; if not, `basis_reason` says what it is. Average and minimum are those of the
     snapshots before, during and after calls. `total_allocations` and `total_deallocations` count blocks in profiled
-    calls, nested ones once for each call; None without exact counting. `function_profiles` has sums by name, in bytes
+    calls, those of nested calls once; None without exact counting. `function_profiles` has sums by name, in bytes
     and seconds. `tensor_lifecycle` lists the tensors tracked by name. `memory_fragmentation` is None, because
     TensorFlow does not report sizes of free blocks.
     """

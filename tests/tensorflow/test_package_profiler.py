@@ -143,6 +143,22 @@ except (ValueError, TypeError) as error:
     assert printed(done) == [error]
 
 
+def test_blocks_of_nested_calls_are_counted_once(tmp_path):
+    r = recorded(tmp_path, """
+p = TFMemoryProfiler()
+for _ in range(2):
+    with p.profile_context("outer"), p.profile_context("inner"):
+        kept = ones(4)
+r, only = p.get_results(), TFMemoryProfiler()
+for _ in range(2):
+    with only.profile_context("one"):
+        kept = ones(4)
+o = only.get_results()
+print(json.dumps([r.total_allocations, o.total_allocations, r.function_profiles["inner"]["call_count"]]))
+""")
+    assert r == [4, 4, 2], "two blocks a call, as above"
+
+
 def test_results_have_the_documented_fields_with_figures_that_agree(tmp_path):
     r = recorded(tmp_path, """
 p = TFMemoryProfiler()
