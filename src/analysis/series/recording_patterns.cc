@@ -70,8 +70,8 @@ class Patterns {
       }
       if (finding.kind == FindingKind::kFillsToLimit || finding.kind == FindingKind::kSizesRise) {
         harmless_bytes_ += static_cast<double>(grown_bytes(finding));
-        const bool is_deque = std::ranges::contains(
-            finding.evidence, "entries", &std::pair<std::string, uint64_t>::first);
+        const bool is_deque = std::ranges::any_of(
+            finding.evidence, [](const auto& figure) { return figure.first == "entries"; });
         why_harmless_ = finding.kind == FindingKind::kSizesRise ? "the program's inputs grow"
                         : is_deque ? "a deque fills up to its maxlen"
                                    : "what grows fills up to a limit";
