@@ -162,7 +162,7 @@ def test_the_report_shows_the_source(capsys):
     text = work.lines.report()
     assert "kept = torch.ones(4)" in text and "(cpu: host)" in text.splitlines()[0]
     assert text.splitlines()[1] == (
-        "  host: resident memory of the whole process; allocated and freed are its net growth, so lower bounds, since "
+        "  host: resident memory of the whole process; allocated and freed are its net growth, not what was allocated, since "
         "no probe is in this process (GPUMEMPROF_NO_ATTACH is set): run the program under `gpumemprof run` or call "
         "gpumemprof.attach() for exact figures"
     )

@@ -97,7 +97,7 @@ class HostSource(NoOwn):
     def __init__(self, device: Device, why: str) -> None:
         self.device = device
         self.basis_reason = (
-            "resident memory of the whole process; allocated and freed are its net growth, so lower bounds, since "
+            "resident memory of the whole process; allocated and freed are its net growth, not what was allocated, since "
             + why
         )
 
