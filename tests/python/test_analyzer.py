@@ -10,6 +10,7 @@ from made_results import MIB, result, samples, training
 from gpumemprof import MemoryAnalyzer
 from gpumemprof._analysis.correlation import ranks, spearman
 from gpumemprof._analysis.free_blocks import free_blocks_of
+from gpumemprof._analysis.recordings import of_analysis
 from gpumemprof._core.printed import format_size
 
 
@@ -334,3 +335,26 @@ def test_a_damaged_file_is_a_value_error_of_one_line_at_every_byte(analyzer, tmp
             refused += 1
             assert "\n" not in str(error)
     assert refused > len(damaged) / 2
+
+
+def test_the_leaks_of_a_recording_are_those_of_the_command(analyzer):
+    def device(name, layer, highest):
+        return {"device": name, "layer": layer,
+                "timeline": {"start_ns": 0, "bucket_ns": 10**9, "min_bytes": [0] * 8, "max_bytes": [highest] * 8}}
+
+    recorded = {
+        "schema": "gpumemprof.analysis/1",
+        "devices": [device("tensorflow:mklcpu regions", "driver", 64 * MIB),
+                    device("tensorflow:mklcpu", "allocator", 40 * MIB)],
+        "findings": [
+            {"kind": "spikes", "title": "memory spikes", "severity": "info"},
+            {"kind": "leak", "title": "a.py:3 keeps 1.00 MiB more with every step", "severity": "warning",
+             "bytes": 30 * MIB, "confidence": 0.99, "evidence": {"bytes_a_step": MIB}, "fix": "drop it"},
+        ],
+    }
+    assert of_analysis(recorded).device == "tensorflow:mklcpu"
+    assert analyzer.detect_memory_leaks(recorded) == [
+        {"type": "monotonic_increase", "description": "a.py:3 keeps 1.00 MiB more with every step",
+         "severity": "warning", "bytes": 30 * MIB, "confidence": 0.99, "evidence": {"bytes_a_step": MIB},
+         "fix": "drop it"}
+    ]

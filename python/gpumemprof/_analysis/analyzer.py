@@ -76,7 +76,8 @@ class MemoryAnalyzer:
 
     def detect_memory_leaks(self, tracking_results: Any = None) -> Findings[dict[str, Any]]:
         """Findings as dicts: type (monotonic_increase, spikes, insufficient_cleanup), severity, description, bytes,
-        confidence (0 to 1), evidence, and function if the calls of one function keep more and more memory.
+        confidence (0 to 1), evidence, and function if the calls of one function keep more and more memory. Of a
+        recording also the leaks that the command finds, with their fix.
 
         If nothing could be determined, the result's `unknown` has the reason.
         """
@@ -84,6 +85,7 @@ class MemoryAnalyzer:
         report = self._series_report(measured)
         leaks: Findings[dict[str, Any]] = Findings(report["findings"])
         leaks.extend(self._growing_functions(measured))
+        leaks.extend(_recorded_leaks(measured))
         if not leaks:
             leaks.unknown = measured.unknown or report["unknown"].get("growth", "")
         return leaks
@@ -131,7 +133,7 @@ class MemoryAnalyzer:
         telemetry = collect(events).events if events is not None else measured.events
         report = self._series_report(measured, self._free_blocks(measured, memory_segments))
         functions = self._growing_functions(measured)
-        leaks = [*report["findings"], *functions]
+        leaks = [*report["findings"], *functions, *_recorded_leaks(measured)]
         gaps = analyze_gaps(telemetry, self.sensitivity) if telemetry else None
         score, parts, reason = score_of(measured, report, functions, gaps)
         patterns, insights = self._patterns(measured, report), insights_of(measured, report)
@@ -202,6 +204,19 @@ class MemoryAnalyzer:
 
     def _free_blocks(self, measured: Measured, memory_segments: Any) -> FreeBlocks | None:
         return free_blocks_of(memory_segments) if memory_segments is not None else free_blocks_now(measured.device_id)
+
+
+def _recorded_leaks(measured: Measured) -> list[dict[str, Any]]:
+    """The leaks that the core found in a recording, as findings of a series are."""
+    return [
+        {
+            "type": "monotonic_increase",
+            "description": finding.get("title"),
+            **{key: finding.get(key) for key in ("severity", "bytes", "confidence", "evidence", "fix")},
+        }
+        for finding in measured.findings
+        if finding.get("kind") == "leak"
+    ]
 
 
 def _telemetry(events: Any) -> Any:

@@ -13,7 +13,8 @@ def of_analysis(analysis: Mapping[str, Any]) -> Measured:
     devices = [device for device in analysis.get("devices", ()) if device.get("timeline", {}).get("max_bytes")]
     if not devices:
         return Measured(unknown="the recording has no event of an allocator")
-    device = max(devices, key=lambda one: max(one["timeline"]["max_bytes"]))
+    # Regions hold the blocks that are counted on other devices.
+    device = max(devices, key=lambda one: (one.get("layer") != "driver", max(one["timeline"]["max_bytes"])))
     timeline = device["timeline"]
     start_s = _unix_start_s(device)
     # Two rows a bucket: the floor that leaks are looked for in, and the exact height, are both kept.
