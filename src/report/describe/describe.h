@@ -17,7 +17,7 @@ namespace gpumemprof {
 struct DescribeOptions {
   std::string working_folder;  ///< paths of code below it are shown relative to it; may be empty
   const AdviceReport* advice = nullptr;  ///< shown where there is any; may be null
-  const AdviceReport* known_advice = nullptr;  ///< not shown; decides what is next, as `advice` does
+  const AdviceReport* known_advice = nullptr;  ///< not shown; decides what is next
   bool shows_source = false;             ///< lines of code with their text: reads files
   size_t lines = 10;                     ///< of code, of the main device
   size_t stacks_of_line = 1;

@@ -320,7 +320,8 @@ class Paragraph {
     if (!advice_) return false;
     for (const Advice& one : advice_->advice) {
       const bool has_price = !one.cost.empty() || one.kind == "checkpointing";  // it computes again
-      if (one.device != device_.device || one.bytes == 0 || one.is_of_reserved || has_price) continue;
+      const bool is_here = one.device == device_.device && !one.is_of_reserved;
+      if (!is_here || one.bytes == 0 || has_price) continue;
       const bool is_at_most = one.basis == SavingBasis::kAtStake;
       say(fmt::format("Next: {}. That saves {}{} of the peak{}.", printable(uncapitalized(one.fix)),
                       is_at_most ? "at most " : "", share(figure("saved_bytes", one.bytes)),

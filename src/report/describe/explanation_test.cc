@@ -299,7 +299,8 @@ TEST(Explanation, TheLargestAdviceWithoutAPriceIsNext) {
                            .bytes = 400,
                            .basis = SavingBasis::kSimulated});
   EXPECT_EQ(why().next,
-            "Next: run it under torch.no_grad(). That saves 400 B (40.0 %) of the peak, simulated.");
+            "Next: run it under torch.no_grad(). That saves 400 B (40.0 %) of the peak, "
+            "simulated.");
   report.advice.back().basis = SavingBasis::kAtStake;
   EXPECT_EQ(why().next,
             "Next: run it under torch.no_grad(). That saves at most 400 B (40.0 %) of the peak.");
