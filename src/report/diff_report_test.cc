@@ -71,6 +71,18 @@ TEST_F(DiffReport, TheAnswerIsInTheFirstFiveLinesOfTheText) {
   EXPECT_THAT(text, Not(HasSubstr("\x1b")));
 }
 
+TEST_F(DiffReport, WithoutHistoryThereIsNoPeakAndNoEnd) {
+  for (Analysis* one : {&a_analysis_, &b_analysis_}) {
+    auto& actions = one->devices[0].figures.actions;
+    std::fill(std::begin(actions) + 1, std::end(actions), 0);
+  }
+  const std::string text = diff_text(diff_, {.working_folder = "/srv/job"});
+  EXPECT_THAT(text,
+              testing::StartsWith("B holds 580 B (58.0 %) more: 1000 B -> 1.54 KiB on cpu\n"));
+  EXPECT_THAT(text, HasSubstr("\nLines: 1 grew, 0 shrank, 1 appeared, 1 vanished.\n"));
+  EXPECT_THAT(text, HasSubstr("By line of your code\n"));
+}
+
 TEST_F(DiffReport, TheJsonHasEveryStackWithBothSides) {
   const json out = json::parse(diff_json(diff_));
   EXPECT_EQ(out["schema"], "gpumemprof.diff/1");

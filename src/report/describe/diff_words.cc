@@ -19,6 +19,11 @@ const Device& memory_of(const DiffSide& side) {
   return device_at(*side.tables, side.device == nullptr ? SIZE_MAX : side.device->device);
 }
 
+/// No history on either side: there is no peak, only what was live at one time.
+bool are_moments(const Diff& diff) {
+  return diff.a.device && diff.b.device && is_moment(*diff.a.device) && is_moment(*diff.b.device);
+}
+
 const char* role_text(bool is_worker) {
   return is_worker ? "a worker process" : "the program's own process";
 }
@@ -171,14 +176,17 @@ std::string diff_sentence(const Diff& diff) {
     return "Nothing was allocated in either run.";
   }
   if (diff.a.moment && diff.b.moment) return steps_sentence(diff, a, b);
+  const bool has_peak = !are_moments(diff);
   if (a == b) {
-    return fmt::format("A and B have the same peak: {} on {}{}", format_bytes(a),
-                       device_text(diff), until_text(diff));
+    return fmt::format("A and B {}: {} on {}{}", has_peak ? "have the same peak" : "hold the same",
+                       format_bytes(a), device_text(diff), until_text(diff));
   }
   std::string share = change_percent(a, b);
   if (share.starts_with('+') || share.starts_with('-')) share.erase(0, 1);
-  return fmt::format("B's peak is {} ({}) {}: {} -> {} on {}{}",
-                     format_bytes(a < b ? b - a : a - b), share, a < b ? "higher" : "lower",
+  const char* more = has_peak ? "higher" : "more";
+  const char* less = has_peak ? "lower" : "less";
+  return fmt::format("{} {} ({}) {}: {} -> {} on {}{}", has_peak ? "B's peak is" : "B holds",
+                     format_bytes(a < b ? b - a : a - b), share, a < b ? more : less,
                      format_bytes(a), format_bytes(b), device_text(diff), until_text(diff));
 }
 
@@ -192,18 +200,16 @@ std::string diff_end(const Diff& diff) {
 std::string diff_end_sentence(const Diff& diff) {
   const uint64_t a = end_of(diff.a), b = end_of(diff.b);
   const DiffCounts n = count_changes(diff.by_line, diff.a.moment && diff.b.moment);
-  if (diff.a.moment && diff.b.moment) {
-    return step_peaks_sentence(diff) +
-           fmt::format("Lines: {} grew, {} shrank, {} appeared, {} vanished.", format_count(n.grew),
-                       format_count(n.shrank), format_count(n.appeared), format_count(n.vanished));
-  }
+  const std::string lines =
+      fmt::format("Lines: {} grew, {} shrank, {} appeared, {} vanished.", format_count(n.grew),
+                  format_count(n.shrank), format_count(n.appeared), format_count(n.vanished));
+  if (diff.a.moment && diff.b.moment) return step_peaks_sentence(diff) + lines;
+  if (are_moments(diff)) return lines;
   const std::string when = capitalized(diff_end(diff));
   const std::string end = a == b ? fmt::format("{} both have {}.", when, format_bytes(a))
                                  : fmt::format("{} {}: {} -> {}.", when, change_text(a, b),
                                                format_bytes(a), format_bytes(b));
-  return fmt::format("{} Lines: {} grew, {} shrank, {} appeared, {} vanished.", end,
-                     format_count(n.grew), format_count(n.shrank), format_count(n.appeared),
-                     format_count(n.vanished));
+  return end + ' ' + lines;
 }
 
 std::vector<std::string> diff_caveats(const Diff& diff) {
@@ -275,7 +281,7 @@ std::string group_text(const Diff& diff, const DiffRow& row) {
 }
 
 const char* when_text(const Diff& diff) {
-  return diff.a.moment && diff.b.moment ? "" : ", at the peak";
+  return (diff.a.moment && diff.b.moment) || are_moments(diff) ? "" : ", at the peak";
 }
 
 DiffCounts count_changes(const DiffRows& rows, bool of_moments) {
