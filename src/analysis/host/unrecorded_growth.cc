@@ -11,8 +11,9 @@
 namespace gpumemprof {
 namespace {
 
-constexpr uint64_t kLeastUnrecorded = 256 * kMiB;
-constexpr double kLeastGrownShare = 0.25;  // of what is there at the end
+/// So much, and such a share of what is there at the end; less where it is most of it.
+constexpr uint64_t kLeastUnrecorded = 256 * kMiB, kLeastWhereMost = 64 * kMiB;
+constexpr double kLeastGrownShare = 0.25, kMost = 0.5;
 constexpr size_t kMostGroups = 200;   // growth_of_floor() takes their square
 constexpr size_t kShareOfStart = 3;   // one sample in so many: libraries are loaded, data is read
 constexpr size_t kShareOfEnd = 10;    // one in so many may see the program give memory back
@@ -74,7 +75,9 @@ std::optional<Finding> unrecorded_growth(const HostRun& run, const Analysis& ana
   const double seconds = static_cast<double>(times_ns.back() - times_ns.front()) * 1e-9;
   const auto growth = growth_of_floor(least_of_groups(unrecorded));
   if (!growth || seconds < kLeastSecondsFromOutside) return std::nullopt;
-  if (growth->bytes < static_cast<double>(kLeastUnrecorded) ||
+  const uint64_t least =
+      growth->bytes >= kMost * unrecorded.back() ? kLeastWhereMost : kLeastUnrecorded;
+  if (growth->bytes < static_cast<double>(least) ||
       growth->bytes < kLeastGrownShare * unrecorded.back())
     return std::nullopt;
   const auto bytes = static_cast<uint64_t>(growth->bytes);

@@ -29,6 +29,17 @@ TEST(UnrecordedGrowth, IsWhatAnonymousMemoryGrewBy) {
             "anonymous memory of the host grew by 950 MiB that no recorded allocator has");
 }
 
+TEST(UnrecordedGrowth, IsToldFromLessOnWhereItIsMostOfWhatIsThere) {
+  // Between samples 11 and 30 it grows by 19 times as much a second.
+  const auto found = unrecorded_growth(sampled(30, [](uint64_t i) { return 4 * i; }), {}, {});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->bytes, 19 * 4 * kMiB) << "of 116 MiB";
+  EXPECT_FALSE(unrecorded_growth(sampled(30, [](uint64_t i) { return 100 + 4 * i; }), {}, {}))
+      << "76 of 216 MiB";
+  EXPECT_FALSE(unrecorded_growth(sampled(30, [](uint64_t i) { return 3 * i; }), {}, {}))
+      << "57 MiB are less than 64";
+}
+
 TEST(UnrecordedGrowth, IsSeenThoughTheProgramGivesItBackAsItEnds) {
   const auto found =
       unrecorded_growth(sampled(31, [](uint64_t i) { return i == 30 ? 100 : rising(i); }), {}, {});
