@@ -112,6 +112,8 @@ void add_precision(const Share& share, const Seen& seen, bool is_host, AdviceRep
            "\") before the model is created",
        share.layers / 2,
        {{"layer_bytes", share.layers}, {"peak_bytes", share.peak}}});
+  if (is_host)
+    report->advice.back().cost = "steps may take longer: most CPUs emulate half precision";
 }
 
 void add_input(const Share& share, const Seen& seen, AdviceReport* report) {
@@ -148,7 +150,8 @@ void add_allocator(const Analysis& analysis, const Tables& tables, AdviceReport*
   if (!counts(unused, regions)) return;
   report->advice.push_back({"allocator",
                             "the pool reserved " + format_bytes(regions) +
-                                " of the GPU and used at most " + format_bytes(blocks) + " in use",
+                                " of the GPU and had at most " + format_bytes(blocks) +
+                                " of it in use",
                             "Set memory growth (tf.config.experimental.set_memory_growth, or "
                             "TF_FORCE_GPU_ALLOW_GROWTH=true), or "
                             "TF_GPU_ALLOCATOR=cuda_malloc_async when sizes vary much",
@@ -156,14 +159,19 @@ void add_allocator(const Analysis& analysis, const Tables& tables, AdviceReport*
                             {{"region_bytes", regions}, {"block_bytes", blocks}}});
 }
 
-/// A leak of most of the peak: what it keeps nothing else saves. Null: none.
-const Finding* largest_leak(const Analysis& analysis, const DeviceAnalysis& device) {
-  const auto is_most = [&](const Finding& one) {
-    return one.kind == FindingKind::kLeak && one.device == device.device &&
-           2 * one.bytes.value_or(0) > device.figures.peak_bytes;
-  };
-  const auto found = std::ranges::find_if(analysis.findings, is_most);
-  return found == analysis.findings.end() ? nullptr : &*found;
+/// Why nothing of a step is suggested: most of the peak is leaks', which nothing else frees. Empty
+/// where it is not.
+std::string why_leaks_come_first(const Analysis& analysis, const DeviceAnalysis& device) {
+  uint64_t bytes = 0, leaks = 0;
+  for (const Finding& one : analysis.findings) {
+    const bool is_part = std::ranges::find(device.parts, one.device) != device.parts.end();
+    if (one.kind != FindingKind::kLeak || (one.device != device.device && !is_part)) continue;
+    bytes += one.bytes.value_or(0), ++leaks;
+  }
+  if (2 * bytes <= device.figures.peak_bytes) return {};
+  return leaks == 1 ? "a leak has " + format_bytes(bytes) + " of the peak: end it, and record again"
+                    : std::to_string(leaks) + " leaks have " + format_bytes(bytes) +
+                          " of the peak: end them, and record again";
 }
 
 }  // namespace
@@ -192,9 +200,7 @@ AdviceReport advise_tensorflow(const Analysis& analysis, const Tables& tables) {
   report.applies = true;
   const Seen seen = seen_ops(tables);
   constexpr std::array kOfTheStep = {"tf_function", "mixed_precision", "tf_data"};
-  if (const Finding* leak = largest_leak(analysis, *main)) {
-    const std::string why = "a leak has " + format_bytes(*leak->bytes) +
-                            " of the peak: end it, and record again";
+  if (const std::string why = why_leaks_come_first(analysis, *main); !why.empty()) {
     for (const char* kind : kOfTheStep) report.unknown.emplace_back(kind, why);
   } else if (seen.names) {
     const Share share = share_of(*main, tables);

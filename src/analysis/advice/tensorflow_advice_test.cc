@@ -115,6 +115,7 @@ TEST(TensorflowAdvice, LayersWithoutCastsCanTakeHalf) {
   ASSERT_EQ(kinds(report), Kinds{"mixed_precision"});
   EXPECT_EQ(report.advice[0].bytes, 4 * kMiB);
   EXPECT_NE(report.advice[0].fix.find("mixed_bfloat16"), std::string::npos);
+  EXPECT_EQ(report.advice[0].cost, "steps may take longer: most CPUs emulate half precision");
 }
 
 TEST(TensorflowAdvice, AScopeWithoutKerasIsNoLayer) {
@@ -133,7 +134,20 @@ TEST(TensorflowAdvice, BesideALeakOfMostOfThePeakNothingElseIsSuggested) {
   leak.kind = FindingKind::kLeak, leak.bytes = 22 * kMiB;
   const auto report = recording.advice({leak});
   EXPECT_EQ(kinds(report), Kinds{});
-  EXPECT_TRUE(is_unknown(report, "tf_function"));
+  EXPECT_EQ(report.unknown[0],
+            (std::pair<std::string, std::string>(
+                "tf_function", "a leak has 22.0 MiB of the peak: end it, and record again")));
+}
+
+TEST(TensorflowAdvice, LeaksThatHaveMostOfThePeakTogetherCountTogether) {
+  Recording recording;
+  recording.holds(42 * kMiB, kEagerCall, "RandomStandardNormal");
+  Finding one, other;
+  one.kind = other.kind = FindingKind::kLeak;
+  one.bytes = 12 * kMiB, other.bytes = 10 * kMiB;
+  EXPECT_EQ(recording.advice({one, other}).unknown[0],
+            (std::pair<std::string, std::string>(
+                "tf_function", "2 leaks have 22.0 MiB of the peak: end them, and record again")));
 }
 
 TEST(TensorflowAdvice, AProgramThatUsesMixedPrecisionAndTfDataIsToldNeither) {
@@ -179,6 +193,8 @@ TEST(TensorflowAdvice, WhatThePoolTookOfTheGpuAndNeverUsedIsTold) {
                           .advice();
   ASSERT_EQ(kinds(report), Kinds{"allocator"});
   EXPECT_EQ(report.advice[0].bytes, 900 * kMiB);
+  EXPECT_EQ(report.advice[0].title,
+            "the pool reserved 1000 MiB of the GPU and had at most 100 MiB of it in use");
 }
 
 TEST(TensorflowAdvice, LittleMemoryIsNoEvidence) {
