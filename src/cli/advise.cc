@@ -27,11 +27,6 @@ struct AdviseArguments {
   uint64_t steps = 0;
 };
 
-std::string next_of(const Analysis& analysis, const Tables& tables) {
-  const DeviceAnalysis* device = main_device(analysis, tables);
-  return device ? next_beside_advice(analysis, tables, *device, working_folder()) : std::string();
-}
-
 /// Writes the report of one recording. `trials` measure where a program can be run again; may be
 /// null. `failure`: how the program ended; a recording of nothing is then an error.
 int advise_recording(const std::vector<std::string>& paths, const AdviseArguments& arguments,
@@ -66,8 +61,9 @@ int advise_recording(const std::vector<std::string>& paths, const AdviseArgument
     if (!told) return report_error("", told.error());
     cost = std::move(*told);
   }
-  text += format == "json" ? advice_json(*report, tables, cost ? &*cost : nullptr)
-                           : advice_text(*report, next_of(analysis, tables));
+  text += format == "json"
+              ? advice_json(*report, tables, cost ? &*cost : nullptr)
+              : advice_text(*report, next_beside_advice(analysis, tables, working_folder()));
   if (cost && format != "json") text += cost_text(*cost);
   return write_output(text, arguments.output, paths);
 }

@@ -46,6 +46,7 @@ struct Shown {
   std::string text;
   std::string plain;  // the same as text, where --report or --optimize asks for it
   AdviceReport advice;
+  std::string otherwise;  // what is said where there is no advice
   std::vector<std::string> failures;  // of the conditions of --fail-on, those that hold
 };
 
@@ -104,12 +105,14 @@ Result<Shown> show(const Analysis& analysis, const Tables& tables,
   const AdviceReport* advice_shown = (reopen || known) && *advice ? &shown.advice : nullptr;
   if (report_format(arguments.format, arguments.output) != "html")
     shown.text = render(analysis, tables, arguments, advice_shown, cost ? &*cost : nullptr);
-  if (arguments.optimize || !arguments.report_path.empty())
+  if (arguments.optimize || !arguments.report_path.empty()) {
+    shown.otherwise = next_beside_advice(analysis, tables, working_folder());
     shown.plain =
         text_report(analysis, tables,
                     {.shows_source = !arguments.anonymize && !arguments.no_source,
                      .working_folder = working_folder(),
                      .known_advice = advice_shown});
+  }
   if (cost && !shown.plain.empty()) shown.plain += cost_text(*cost);
   if (!arguments.fail_on.empty()) {
     const auto conditions = parse_fail_conditions(arguments.fail_on);  // checked before
@@ -243,7 +246,8 @@ int analyze_command(AnalyzeArguments& arguments) {
   const int written = is_page ? write_page(*page, arguments.output)
                               : write_output(shown->text, arguments.output, arguments.paths);
   if (written != kExitOk) return written;
-  const int advised = add_advice(arguments, shown->name, shown->plain, shown->advice);
+  const int advised =
+      add_advice(arguments, shown->name, shown->plain, shown->advice, shown->otherwise);
   if (advised != kExitOk) return advised;
   const int drawn = arguments.visualization
                         ? write_visualization(arguments,

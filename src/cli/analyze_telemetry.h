@@ -33,10 +33,10 @@ struct AnalyzeArguments {
 };
 
 /// What --optimize and --report add to a finished analysis: prints the advice where the output is
-/// text on standard output, and writes the report. `text` is the analysis as text without colour.
-/// The exit code.
+/// text on standard output, and writes the report. `text` is the analysis as text without colour,
+/// `otherwise` as of advice_text(). The exit code.
 int add_advice(const AnalyzeArguments& arguments, const std::string& path, const std::string& text,
-               const AdviceReport& advice);
+               const AdviceReport& advice, const std::string& otherwise = "");
 
 /// The exit code.
 int analyze_telemetry_file(const AnalyzeArguments& arguments);

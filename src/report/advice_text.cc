@@ -62,6 +62,7 @@ std::string advice_text(const AdviceReport& report, const std::string& otherwise
         printable(report.failure));
   if (!report.applies) {
     out += fmt::format("No suggestions: {}.\n", why_none(report));
+    if (!otherwise.empty()) out += otherwise + '\n';
     return out + unknown_text(report);
   }
   const auto saving = report.advice.size() - static_cast<size_t>(std::ranges::count_if(
@@ -107,14 +108,16 @@ AdviceReport advise_of_samples(const TelemetryAnalysis& analysis) {
 }
 
 std::string advice_markdown(const std::string& path, const std::string& text,
-                            const AdviceReport* advice) {
+                            const AdviceReport* advice, const std::string& otherwise) {
   std::string out = fmt::format("# Memory of {}\n\n", printable(path));
   if (advice) {
     out += "## What to change\n\n";
     if (!advice->applies)
       out += fmt::format("Nothing: {}.\n", printable(why_none(*advice)));
     else if (advice->advice.empty())
-      out += "Nothing: no evidence of waste was found.\n";
+      out += "Nothing found.\n";
+    if (advice->advice.empty() && !otherwise.empty())
+      out += '\n' + printable(otherwise) + '\n';
     for (const Advice& one : advice->advice) {
       out += fmt::format("- **{}**: {} {}. {}.\n", one.kind, saving_label(one),
                          printable(title_beside_bytes(one)), printable(capitalized(one.fix)));

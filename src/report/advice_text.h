@@ -17,8 +17,9 @@ std::string advice_text(const AdviceReport& report, const std::string& otherwise
 /// unknown.
 AdviceReport advise_of_samples(const TelemetryAnalysis& analysis);
 
-/// A report for a colleague: `text` is the whole analysis as text, which goes in as it is.
+/// A report for a colleague: `text` is the whole analysis as text, which goes in as it is;
+/// `otherwise` as of advice_text().
 std::string advice_markdown(const std::string& path, const std::string& text,
-                            const AdviceReport* advice);
+                            const AdviceReport* advice, const std::string& otherwise = "");
 
 }  // namespace gpumemprof

@@ -82,6 +82,17 @@ TEST(AdviceText, WhatNoRecordingTellsIsOneSentence) {
             "No suggestions.\nNot checked: mixed_precision (the recording has no names of ops)\n");
 }
 
+TEST(AdviceText, WhatComesNextIsSaidWhereNoAdviceCanBeGiven) {
+  AdviceReport report;
+  report.unknown = {{"all", "the types of the memory are unknown"}};
+  EXPECT_EQ(advice_text(report, "Next: stop the leak."),
+            "No suggestions: the types of the memory are unknown.\nNext: stop the leak.\n");
+  report = {.applies = true};
+  EXPECT_EQ(advice_markdown("r.gmp", "text\n", &report, "Next: stop the leak."),
+            "# Memory of r.gmp\n\n## What to change\n\nNothing found.\n\nNext: stop the leak.\n\n"
+            "## The analysis\n\n````text\ntext\n````\n");
+}
+
 TEST(AdviceText, HowAProgramFailedIsSaidFirst) {
   AdviceReport report;
   report.applies = true;

@@ -150,9 +150,9 @@ TEST_F(LeakGroups, WhatAConstructorMakesForAttributesOfOneKindOfObjectsIsOne) {
                     {.path = "Cache.V, by caches in main (serve.py)", .name = "Cache.V",
                      .owner = "attribute"}};
     LiveState state;
-    for (uint32_t i : {0u, 1u}) {
-      state.adopt(0, 100 * (i + 1), {.size_bytes = 50, .stack = leaks_[i].node});
-      look.by_address[100 * (i + 1)] = i;
+    for (uint32_t i = 0; i < 20; ++i) {
+      state.adopt(0, 100 * (i + 1), {.size_bytes = 50, .stack = leaks_[i % 2].node});
+      look.by_address[100 * (i + 1)] = i % 2;
     }
     HolderStacks holders(&told);
     holders.finish(tables_, state);

@@ -507,6 +507,12 @@ PeakExplanation explain_peak(const Analysis& analysis, const Tables& tables,
 }
 
 std::string next_beside_advice(const Analysis& analysis, const Tables& tables,
+                               std::string_view folder) {
+  const DeviceAnalysis* device = main_device(analysis, tables);
+  return device ? next_beside_advice(analysis, tables, *device, folder) : std::string();
+}
+
+std::string next_beside_advice(const Analysis& analysis, const Tables& tables,
                                const DeviceAnalysis& device, std::string_view folder) {
   std::string next = explain_peak(analysis, tables, device, folder).next;
   if (next != kNextIsAdvice) return next;

@@ -35,5 +35,8 @@ PeakExplanation explain_peak(const Analysis& analysis, const Tables& tables,
 /// first. Empty where no line is known.
 std::string next_beside_advice(const Analysis& analysis, const Tables& tables,
                                const DeviceAnalysis& device, std::string_view folder);
+/// Of main_device(); empty where there is none.
+std::string next_beside_advice(const Analysis& analysis, const Tables& tables,
+                               std::string_view folder);
 
 }  // namespace gpumemprof
