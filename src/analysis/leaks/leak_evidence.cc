@@ -177,7 +177,7 @@ LeakEvidence evidence_of(const Leak& leak, const AllLeaks& all, const Tables& ta
   out.in_cache = told_of.is_cache && share_of_stacks(leak, told_of.is_cache) > kMost;
   out.is_saved = told_of.is_saved && share_of_stacks(leak, told_of.is_saved) > kMost;
   out.are_first_gradients = told_of.gradients && std::ranges::all_of(leak.stacks, [&](auto& stack) {
-    return stack.survivors != 0 && stack.survivors <= told_of.gradients(stack.stack);
+    return stack.survivors != 0 && stack.survivors <= told_of.gradients(leak.process, stack.stack);
   });
   out.grows_one_block = one_block(leak);
   out.module = module_of_most(leak, tables);

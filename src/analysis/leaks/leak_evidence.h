@@ -81,7 +81,7 @@ struct ToldOfStack {
   std::function<bool(uint32_t stack)> is_cache;  ///< what is kept of it is a KV cache
   std::function<bool(uint32_t stack)> is_saved;  ///< autograd saved a block of it
   /// Of how many parameters its blocks were gradients.
-  std::function<size_t(uint32_t stack)> gradients;
+  std::function<size_t(uint32_t process, uint32_t stack)> gradients;
 };
 
 /// `all`: this one among them.

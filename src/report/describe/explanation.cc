@@ -269,7 +269,12 @@ class Paragraph {
                              "{} is more than an ordinary machine has.",
                              format_bytes(refused[0].requested->least_bytes)));
     }
-    if (const Finding* worst = worst_finding()) {
+    const Finding* worst = worst_finding();
+    const bool is_of_no_line =
+        worst && worst->kind == FindingKind::kSteadyGrowth && worst->stack == 0;
+    const bool was_refused = !refused.empty() || refused_by_replay() != 0;
+    if (is_of_no_line && !was_refused && say_what_is_wasted()) return;
+    if (worst) {
       return say((worst->kind == FindingKind::kLeak ? "Next: stop the leak: " : "Next: ") +
                  printable(worst->fix) + '.');
     }
@@ -279,16 +284,12 @@ class Paragraph {
       if (say_who_held_half_at(*oom)) return;
       return say_lower(oom->asked_bytes);
     }
-    if (refused.empty() && refused_by_replay() == 0) {
-      out_.asks_for_advice = true;
-      if (say_what_is_wasted()) return;
-    }
+    if (!was_refused && say_what_is_wasted()) return;
     // What an optimizer needs for its step, and gradients, are those of the weights, whatever the
     // batch.
     const bool is_in_optimizer =
         attribution_of(tables_, work.stack).phase == WorkPhase::kOptimizer;
-    const bool is_of_the_batch =
-        !is_in_optimizer && 2 * of_batch >= freed;
+    const bool is_of_the_batch = !is_in_optimizer && 2 * of_batch >= freed;
     if (knows_step && say_what_data_stays(freed)) return;
     if (knows_step && is_of_the_batch && freed >= peak_ / kLeastShare) {
       return say(fmt::format("Next: a smaller batch{}; {} were freed before step {} ended{}.",
@@ -317,6 +318,7 @@ class Paragraph {
 
   /// The largest advice that has no price; in the order of order_advice() it is the first one.
   bool say_what_is_wasted() {
+    out_.asks_for_advice = true;
     if (!advice_) return false;
     for (const Advice& one : advice_->advice) {
       const bool has_price = !one.cost.empty() || one.kind == "checkpointing";  // it computes again
@@ -464,7 +466,8 @@ class Paragraph {
   /// Of this device, with something to do; null where there is none. They are sorted.
   const Finding* worst_finding() const {
     for (const Finding& finding : analysis_.findings) {
-      if (is_here(finding) && finding.severity != Severity::kInfo && !finding.fix.empty()) return &finding;
+      if (is_here(finding) && finding.severity != Severity::kInfo && !finding.fix.empty())
+        return &finding;
     }
     return nullptr;
   }

@@ -284,7 +284,7 @@ TEST(Explanation, WhatIsNextAfterARefusalIsOfItsMomentAndNotOfThePeak) {
 
 TEST(Explanation, TheLargestAdviceWithoutAPriceIsNext) {
   MemorySource source = sample_source();  // 1000 B at its peak
-  const Analysis analysis = analyze_all(source);
+  Analysis analysis = analyze_all(source);
   AdviceReport report;
   const auto why = [&] {
     return explain_peak(analysis, source.tables(), analysis.devices[0], "", &report);
@@ -304,6 +304,14 @@ TEST(Explanation, TheLargestAdviceWithoutAPriceIsNext) {
   report.advice.back().basis = SavingBasis::kAtStake;
   EXPECT_EQ(why().next,
             "Next: run it under torch.no_grad(). That saves at most 400 B (40.0 %) of the peak.");
+  // Growth of a known line is surer than advice; of no known line it is not.
+  analysis.findings = {{.kind = FindingKind::kSteadyGrowth,
+                        .severity = Severity::kWarning,
+                        .stack = 1,
+                        .fix = "Look at it"}};
+  EXPECT_EQ(why().next, "Next: Look at it.");
+  analysis.findings[0].stack = 0;
+  EXPECT_TRUE(why().next.starts_with("Next: run it under torch.no_grad().")) << why().next;
 }
 
 TEST(Explanation, NothingOfTheRecordingReachesTheTerminal) {
