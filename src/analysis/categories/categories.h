@@ -53,9 +53,11 @@ class Categories {
   bool is_cache(uint32_t stack) const;
   /// Whether autograd saved a block of the stack.
   bool is_saved(uint32_t stack) const { return stack < is_saved_.size() && is_saved_[stack]; }
-  /// Of how many parameters of the process a block of the stack may be the gradient: of those by
-  /// the names of the ones that it was. Models of one kind have the same names.
-  size_t gradients_of(uint32_t process, uint32_t stack) const;
+  /// Of how many parameters a block of the stack was the gradient.
+  size_t gradients_of(uint32_t stack) const {
+    const auto known = gradient_names_.find(stack);
+    return known == gradient_names_.end() ? 0 : known->second.size();
+  }
   /// Between the two: a leak's evidence says that what is kept of the stack is a cache. A model's
   /// call makes it; what is made beside calls has other reasons.
   void tell_cache(uint32_t stack) {

@@ -139,18 +139,6 @@ void Categories::take_role(const Mark& mark, uint32_t of) {
   block->role = role, block->name = mark.text, block->address_role = 0;
 }
 
-size_t Categories::gradients_of(uint32_t process, uint32_t stack) const {
-  const auto names = gradient_names_.find(stack);
-  if (names == gradient_names_.end() || process >= processes_.size()) return 0;
-  const auto parameters =
-      std::ranges::count_if(processes_[process].roles, [&](const auto& address_and_role) {
-        const ToldRole& told = address_and_role.second;
-        return told.role == static_cast<uint8_t>(StorageRole::kParameter) &&
-               names->second.contains(told.name);
-      });
-  return std::max(static_cast<size_t>(parameters), names->second.size());
-}
-
 /// What follows of the block's life is another category's.
 void Categories::begin_part(const CopyLinks::Block& place, Block& block) {
   OfDevice& device = devices_[place.device];

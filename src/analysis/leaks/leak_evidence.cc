@@ -97,6 +97,16 @@ bool makes_models(const Leak& leak, const Tables& tables) {
   return share_of_stacks(leak, [&](uint32_t s) { return is_in_setup(tables, s); }) > kMost;
 }
 
+/// Nearly all that it keeps; a loss or the like may be beside them.
+bool are_first_gradients(const Leak& leak, const ToldOfStack& told_of) {
+  uint64_t survivors = 0, first = 0;
+  for (const LeakStack& stack : leak.stacks) {
+    survivors += stack.survivors;
+    if (stack.survivors <= told_of.gradients(stack.stack)) first += stack.survivors;
+  }
+  return survivors != 0 && 10 * first >= 9 * survivors;
+}
+
 bool one_block(const Leak& leak) {
   constexpr uint64_t kFew = 2;
   return std::ranges::all_of(leak.stacks, [](const LeakStack& stack) {
@@ -176,9 +186,7 @@ LeakEvidence evidence_of(const Leak& leak, const AllLeaks& all, const Tables& ta
   out.in_tracing = leak.is_retraced && share(leak, tables, is_function_call) > kMost;
   out.in_cache = told_of.is_cache && share_of_stacks(leak, told_of.is_cache) > kMost;
   out.is_saved = told_of.is_saved && share_of_stacks(leak, told_of.is_saved) > kMost;
-  out.are_first_gradients = told_of.gradients && std::ranges::all_of(leak.stacks, [&](auto& stack) {
-    return stack.survivors != 0 && stack.survivors <= told_of.gradients(leak.process, stack.stack);
-  });
+  out.are_first_gradients = told_of.gradients && are_first_gradients(leak, told_of);
   out.grows_one_block = one_block(leak);
   out.module = module_of_most(leak, tables);
   out.is_training = leak.is_training, out.sizes_rise = leak.sizes_rise;

@@ -35,7 +35,7 @@ struct LeakEvidence {
   bool has_create_graph = false;  ///< a backward pass that made a graph made part of what is kept
   /// Also the parameters, the forward and such a backward pass of one model grow together.
   bool whole_graph = false;
-  /// No stack keeps more blocks than it made gradients of different parameters.
+  /// Nine blocks in ten are of stacks that keep no more than they made gradients of parameters.
   bool are_first_gradients = false;
   bool is_gc_disabled = false;  ///< Python's collector was, at the look that knows of `holder`
   /// Who holds most of its bytes; null where that is not known.
@@ -81,7 +81,7 @@ struct ToldOfStack {
   std::function<bool(uint32_t stack)> is_cache;  ///< what is kept of it is a KV cache
   std::function<bool(uint32_t stack)> is_saved;  ///< autograd saved a block of it
   /// Of how many parameters its blocks were gradients.
-  std::function<size_t(uint32_t process, uint32_t stack)> gradients;
+  std::function<size_t(uint32_t stack)> gradients;
 };
 
 /// `all`: this one among them.

@@ -262,10 +262,7 @@ void add_leak_findings(const std::vector<ProcessHistory>& histories, const Table
   const ToldOfStack told_of{
       .is_cache = [&](uint32_t stack) { return context.categories.is_cache(stack); },
       .is_saved = [&](uint32_t stack) { return context.categories.is_saved(stack); },
-      .gradients =
-          [&](uint32_t process, uint32_t stack) {
-            return context.categories.gradients_of(process, stack);
-          }};
+      .gradients = [&](uint32_t stack) { return context.categories.gradients_of(stack); }};
   for (const LeakGroup& group : group_leaks(leaks, tables, holders, told_of)) {
     if (is_nothing(group.whole)) continue;
     for (const uint32_t stack : group.caches) context.categories.tell_cache(stack);

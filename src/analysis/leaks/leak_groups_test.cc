@@ -103,7 +103,7 @@ TEST_F(LeakGroups, WhatAutogradSavedForAGraphThatIsKeptIsToldWithTheGraph) {
 TEST_F(LeakGroups, AsManyBlocksAsThereAreParametersAreTheirFirstGradients) {
   leaks_ = {leak(7, 400, "model.a")};  // ten survivors
   size_t gradients = 10;
-  const ToldOfStack told{.gradients = [&](uint32_t, uint32_t) { return gradients; }};
+  const ToldOfStack told{.gradients = [&](uint32_t) { return gradients; }};
   const auto are_first = [&] {
     return group_leaks(leaks_, tables_, HolderStacks(nullptr), told)[0].evidence.are_first_gradients;
   };
