@@ -347,14 +347,17 @@ def test_the_leaks_of_a_recording_are_those_of_the_command(analyzer):
         "devices": [device("tensorflow:mklcpu regions", "driver", 64 * MIB),
                     device("tensorflow:mklcpu", "allocator", 40 * MIB)],
         "findings": [
-            {"kind": "spikes", "title": "memory spikes", "severity": "info"},
+            {"kind": "spike", "title": "memory spikes, as its work does", "severity": "info"},
+            {"kind": "spike", "title": "memory spikes in step 9", "severity": "warning"},
             {"kind": "leak", "title": "a.py:3 keeps 1.00 MiB more with every step", "severity": "warning",
              "bytes": 30 * MIB, "confidence": 0.99, "evidence": {"bytes_a_step": MIB}, "fix": "drop it"},
         ],
     }
     assert of_analysis(recorded).device == "tensorflow:mklcpu"
     assert analyzer.detect_memory_leaks(recorded) == [
+        {"type": "spikes", "description": "memory spikes in step 9", "severity": "warning", "bytes": None,
+         "confidence": None, "evidence": None, "fix": None},
         {"type": "monotonic_increase", "description": "a.py:3 keeps 1.00 MiB more with every step",
          "severity": "warning", "bytes": 30 * MIB, "confidence": 0.99, "evidence": {"bytes_a_step": MIB},
-         "fix": "drop it"}
-    ]
+         "fix": "drop it"},
+    ]  # fmt: skip

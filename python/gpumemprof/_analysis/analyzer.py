@@ -85,7 +85,6 @@ class MemoryAnalyzer:
         report = self._series_report(measured)
         leaks: Findings[dict[str, Any]] = Findings(report["findings"])
         leaks.extend(self._growing_functions(measured))
-        leaks.extend(_recorded_leaks(measured))
         if not leaks:
             leaks.unknown = measured.unknown or report["unknown"].get("growth", "")
         return leaks
@@ -133,7 +132,7 @@ class MemoryAnalyzer:
         telemetry = collect(events).events if events is not None else measured.events
         report = self._series_report(measured, self._free_blocks(measured, memory_segments))
         functions = self._growing_functions(measured)
-        leaks = [*report["findings"], *functions, *_recorded_leaks(measured)]
+        leaks = [*report["findings"], *functions]
         gaps = analyze_gaps(telemetry, self.sensitivity) if telemetry else None
         score, parts, reason = score_of(measured, report, functions, gaps)
         patterns, insights = self._patterns(measured, report), insights_of(measured, report)
@@ -172,6 +171,9 @@ class MemoryAnalyzer:
         times, values = _judged_column(measured.series)
         report = analyze_series(times, values, self.sensitivity, measured.limit_bytes, free_blocks)
         # Of a recording the core has seen every event and every step: rows of a timeline say less.
+        if measured.findings or measured.score_parts:
+            findings = [*(one for one in report["findings"] if one["type"] != "spikes"), *_judged_by_the_core(measured)]
+            report = {**report, "findings": findings}
         if measured.score_parts:
             score = {**report["score"], "parts": list(measured.score_parts)}
             report = {**report, "patterns": list(measured.patterns), "score": score}
@@ -206,16 +208,19 @@ class MemoryAnalyzer:
         return free_blocks_of(memory_segments) if memory_segments is not None else free_blocks_now(measured.device_id)
 
 
-def _recorded_leaks(measured: Measured) -> list[dict[str, Any]]:
-    """The leaks that the core found in a recording, as findings of a series are."""
+_TYPES_OF_KINDS = {"leak": "monotonic_increase", "spike": "spikes"}
+
+
+def _judged_by_the_core(measured: Measured) -> list[dict[str, Any]]:
+    """A recording's leaks, and the spikes that are no normal work, as findings of a series are."""
     return [
         {
-            "type": "monotonic_increase",
+            "type": _TYPES_OF_KINDS[finding["kind"]],
             "description": finding.get("title"),
             **{key: finding.get(key) for key in ("severity", "bytes", "confidence", "evidence", "fix")},
         }
         for finding in measured.findings
-        if finding.get("kind") == "leak"
+        if finding["kind"] == "leak" or (finding["kind"] == "spike" and finding["severity"] != "info")
     ]
 
 
