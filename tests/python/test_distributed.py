@@ -17,6 +17,7 @@ def identity(job, rank, local, world):
     return {"job_id": job, "rank": rank, "local_rank": local, "world_size": world}
 
 
+@pytest.mark.filterwarnings("ignore:.*no rank of such a world")
 @pytest.mark.parametrize(
     ("env", "expected"),
     [
