@@ -156,11 +156,23 @@ bool is_nothing(const Leak& leak) {
   return cost_of(leak) < kLeastBytesAStep * kLongRunSteps;
 }
 
+/// The first rounds of TensorFlow that nobody marked: what is live may wait for Python's garbage
+/// collector, as the iterator of each predict() of Keras does.
+bool may_wait_for_collector(const LeakGroup& group, const Tables& tables) {
+  constexpr uint64_t kLeastRoundsToTell = 25;
+  const Leak& leak = group.whole;
+  return leak.period_from == Period::From::kRounds && !group.evidence.in_tracing &&
+         leak.steps + leak.warm_up_steps < kLeastRoundsToTell &&
+         is_tensorflow(tables.devices[leak.device]);
+}
+
 /// A leak of a few bytes is true and harmless: a warning is what would matter in a long run.
-Severity severity_of(const Leak& leak, const Analysis& analysis) {
+Severity severity_of(const LeakGroup& group, const Tables& tables, const Analysis& analysis) {
+  const Leak& leak = group.whole;
   constexpr double kLeastBytes = 1 << 20, kLeastShareOfPeak = 0.01;
   const uint64_t peak_bytes = peak_bytes_of(analysis, leak.device);
   if (leak.slows) return Severity::kInfo;  // a cache that fills
+  if (may_wait_for_collector(group, tables)) return Severity::kInfo;
   const double least = std::max(kLeastBytes, kLeastShareOfPeak * static_cast<double>(peak_bytes));
   return cost_of(leak) < least ? Severity::kInfo : Severity::kWarning;
 }
@@ -211,7 +223,7 @@ Finding leak_finding(const LeakGroup& group, const Tables& tables, const Analysi
   const Kind kind = kind_of(group);
   const bool is_leak = kind.kind == FindingKind::kLeak;
   Finding finding{.kind = kind.kind,
-                  .severity = is_leak ? severity_of(leak, analysis) : Severity::kInfo,
+                  .severity = is_leak ? severity_of(group, tables, analysis) : Severity::kInfo,
                   .name = is_leak ? group.name->name : "",
                   .title = who_keeps(group, tables) + format_bytes(a_step) + " more with every " +
                            kind.what_repeats + ": " + kind.title,
