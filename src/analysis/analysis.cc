@@ -148,13 +148,12 @@ uint64_t recording_start(const Tables& tables, uint64_t first_event_ns) {
 
 void add_kept_after_set_up(const std::vector<ProcessHistory>& histories, const Tables& tables,
                            std::vector<DeviceAnalysis>* devices) {
-  constexpr uint64_t kSetUp = 5;  // one part in so many of the time
   for (DeviceAnalysis& device : *devices) {
     const uint64_t span = device.last_time_ns - std::min(device.last_time_ns, device.first_time_ns);
     for (const ProcessHistory& history : histories) {
       if (history.process != tables.devices[device.device].process) continue;
       device.kept_after_set_up =
-          kept_since(history, device.device, device.first_time_ns + span / kSetUp);
+          kept_since(history, device.device, device.first_time_ns + span / kSetUpPart);
     }
   }
 }

@@ -68,6 +68,9 @@ struct ProcessHistory {
   uint32_t windows() const { return static_cast<uint32_t>(end_ns.size()); }
 };
 
+/// One part in so many of a run, its first, may be its set-up: what rises then is no growth.
+inline constexpr uint64_t kSetUpPart = 5;
+
 /// Of these blocks on a device, those that were made at `time_ns` or later, by stack.
 std::vector<Holder> kept_since(const ProcessHistory& history, uint16_t device, uint64_t time_ns);
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "analysis/finding.h"
+#include "analysis/leaks/leak_history.h"
 #include "analysis/leaks/leak_limit.h"
 #include "analysis/replay/snapshot_device.h"
 #include "analysis/series/growing_line.h"
@@ -27,7 +28,6 @@ constexpr double kLeakScore = 6;     // the best that growth has beside a leak, 
 constexpr double kBestScore = 10;
 constexpr double kShareOfLoop = 0.25;  // of the level at the end: no score passes over that growth
 constexpr double kShareOfPeak = 0.25;  // likewise, of what was made after the last step
-constexpr uint64_t kSetUp = 5;  // one part in so many of the time
 constexpr double kMoreThanAStep = 1.5;  // steps
 constexpr double kNearlyAll = 0.9;      // of the steps
 constexpr double kAllOfIt = 0.99;       // of what a trace adds: less is a library's workspace
@@ -185,7 +185,7 @@ class Patterns {
     const std::vector<Turn>& all = device_.turns.all();
     std::vector<double> times, steps, bytes, high_times, highs;
     for (size_t i = 0; i < all.size(); ++i) {
-      if (all[i].time_ns < device_.first_time_ns + span / kSetUp) continue;
+      if (all[i].time_ns < device_.first_time_ns + span / kSetUpPart) continue;
       times.push_back(seconds_between(all[i].time_ns, device_.first_time_ns));
       steps.push_back(steps_before(all[i].time_ns));
       bytes.push_back(static_cast<double>(all[i].bytes));
@@ -227,7 +227,7 @@ class Patterns {
     std::vector<double> amplitudes;
     double least = INFINITY, most = 0;
     const std::vector<StepLevel>& levels = device_.step_levels.levels();
-    for (size_t i = levels.size() / kSetUp; i < levels.size(); ++i) {
+    for (size_t i = levels.size() / kSetUpPart; i < levels.size(); ++i) {
       amplitudes.push_back(static_cast<double>(levels[i].most_bytes - levels[i].least_bytes));
       least = std::min(least, static_cast<double>(levels[i].least_bytes));
       most = std::max(most, static_cast<double>(levels[i].most_bytes));
@@ -279,7 +279,7 @@ class Patterns {
     }
     // Set-up is left out, and the step with the oldest turn: some before it may have been dropped.
     const size_t oldest = whole(steps_before(turns[0].time_ns));
-    const size_t first = std::max(levels.size() / kSetUp, oldest + 1);
+    const size_t first = std::max(levels.size() / kSetUpPart, oldest + 1);
     if (first >= counts.size()) return {};
     counts.erase(counts.begin(), counts.begin() + static_cast<std::ptrdiff_t>(first));
     const double usual = median(counts);
