@@ -12,9 +12,11 @@ alerts = []
 tracker.add_alert_callback(alerts.append)
 tracker.start_tracking()
 kept = []
-for _ in range(50):
+for count in range(1, 51):
     kept.append(touched(1))
-    time.sleep(0.02)
+    # Each MiB is in a sample, however late the machine wakes the tracker's thread.
+    while len(tracker.get_events("sample")) < 2 * count:
+        time.sleep(0.01)
 tracker.stop_tracking()
 
 statistics = tracker.get_statistics()
