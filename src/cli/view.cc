@@ -65,11 +65,17 @@ PageLoad how_to_load(const ViewArguments& arguments) {
           }};
 }
 
-/// What cannot be read at all shows at once; all else the page says.
+/// What cannot be read at all shows at once; all else the page says. Ends early if reading would
+/// take longer than the moment: the browser starts meanwhile.
 Status wait_a_moment(PageService& service) {
   constexpr int kLooks = 30;
-  for (int i = 0; i < kLooks && service.is_reading(); ++i)
+  double before = service.share_read();
+  for (int left = kLooks; left > 0 && service.is_reading(); --left) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    const double now = service.share_read();
+    if (now > before && 1 - now > (now - before) * left) break;
+    before = now;
+  }
   return service.is_reading() ? Status() : service.wait();
 }
 

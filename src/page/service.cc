@@ -162,6 +162,12 @@ Status PageService::wait() {
   return status_;
 }
 
+double PageService::share_read() const {
+  double sum = 0;
+  for (const std::unique_ptr<Slot>& slot : slots_) sum += slot->progress;
+  return sum / static_cast<double>(slots_.size());
+}
+
 /// Null if it is not read yet, or failed.
 PageFile* PageService::file_of(Slot& slot) {
   std::unique_ptr<PageFile> newer;

@@ -43,6 +43,8 @@ class PageService {
   /// Null while it is being read, or if it failed.
   PageFile* file(size_t index) { return file_of(*slots_[index]); }
   bool is_reading() const { return !is_done_ || readings_ != 0; }
+  /// Of the given files, 0 to 1; what reports no progress counts as 0.
+  double share_read() const;
   /// One more file, that is read meanwhile; its number. Nothing where others are being read, or
   /// there are kMostFiles. From the thread of answer().
   std::optional<size_t> add(std::vector<std::string> paths);
