@@ -32,6 +32,11 @@ std::string name_of(const std::vector<std::string>& paths) {
   return printable(name);
 }
 
+std::string text_of(const Error& error) {
+  if (!error.offset) return error.message;
+  return error.message + " (at byte " + std::to_string(*error.offset) + ')';
+}
+
 }  // namespace
 
 PageService::PageService(std::vector<std::vector<std::string>> inputs, std::string version,
@@ -86,7 +91,7 @@ void PageService::read_all() {
       read[i] = file->get();
       slot.read = std::move(*file);
     } else {
-      slot.error = file.error().message;
+      slot.error = text_of(file.error());
       errors[i] = std::unexpected(file.error());
     }
   });
@@ -112,7 +117,7 @@ void PageService::read_later(Slot& slot) {
     {
       const std::lock_guard lock(slot.mutex);
       slot.stamp = files_stamp(slot.paths);
-      slot.error = file ? std::string() : file.error().message;
+      slot.error = file ? std::string() : text_of(file.error());
       if (file) {
         (*file)->set_worker(&levels_worker_);
         slot.read = std::move(*file);
