@@ -1,6 +1,7 @@
 #include <cstdio>
 #include <string_view>
 
+#include "base/error_text.h"
 #include "cli/commands.h"
 #include "report/words.h"
 
@@ -20,8 +21,7 @@ int report_error(const std::string& subject, const Error& error) {
   std::string text = std::string(tool_name()) + ": ";
   // Readers of several files name the file themselves.
   if (!name.empty() && !error.message.starts_with(name + ": ")) text += printable(subject) + ": ";
-  text += printable(error.message);
-  if (error.offset) text += " (at byte " + std::to_string(*error.offset) + ')';
+  text += printable(text_of(error));
   std::fprintf(stderr, "%s\n", text.c_str());
   return error.code == ErrorCode::kSystem ? kExitToolFailed : kExitBadInput;
 }

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <set>
 
+#include "base/error_text.h"
 #include "base/parallel_for.h"
 #include "base/query.h"
 #include "page/index_key.h"
@@ -30,11 +31,6 @@ std::string name_of(const std::vector<std::string>& paths) {
   name.erase(0, name.rfind('/') + 1);
   if (paths.size() > 1) name += " and " + std::to_string(paths.size() - 1) + " more";
   return printable(name);
-}
-
-std::string text_of(const Error& error) {
-  if (!error.offset) return error.message;
-  return error.message + " (at byte " + std::to_string(*error.offset) + ')';
 }
 
 }  // namespace

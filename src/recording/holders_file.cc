@@ -5,6 +5,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "base/error_text.h"
 #include "base/file.h"
 #include "base/folder.h"
 #include "base/json_fields.h"
@@ -142,9 +143,7 @@ std::vector<ProcessHolders> read_holders(const std::vector<std::string>& paths,
       out.push_back(std::move(*parsed));
       continue;
     }
-    std::string line = files[i] + ": " + parsed.error().message;
-    if (parsed.error().offset) line += " (at byte " + std::to_string(*parsed.error().offset) + ')';
-    problems->push_back(std::move(line));
+    problems->push_back(files[i] + ": " + text_of(parsed.error()));
   }
   return out;
 }

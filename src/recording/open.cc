@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/error_text.h"
 #include "base/folder.h"
 #include "recording/clock_alignment.h"
 #include "recording/folders.h"
@@ -132,10 +133,8 @@ class Recording final : public EventSource {
     if (!file) {
       if (only_one) return std::unexpected(file.error());
       if (!first_error_) first_error_ = file.error();
-      std::string where;
-      if (file.error().offset) where = " (at byte " + std::to_string(*file.error().offset) + ")";
       Loss unread;
-      unread.add(is_copy ? 0 : LossReason::kUncounted, 0, file.error().message + where);
+      unread.add(is_copy ? 0 : LossReason::kUncounted, 0, text_of(file.error()));
       add_loss(unread);
       return {};
     }

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/error_text.h"
 #include "base/file.h"
 #include "base/folder.h"
 #include "base/json_fields.h"
@@ -176,9 +177,7 @@ void OperationLines::load_folder(const std::string& folder, Loss* loss) {
     auto file =
         text ? parse_operation_file(*text) : Result<OperationFile>(std::unexpected(text.error()));
     if (!file) {
-      std::string where;
-      if (file.error().offset) where = " (at byte " + std::to_string(*file.error().offset) + ")";
-      loss->add(0, 0, name + ": " + file.error().message + where + ": operations have no lines");
+      loss->add(0, 0, name + ": " + text_of(file.error()) + ": operations have no lines");
       unreadable_.insert(name);
       continue;
     }

@@ -7,6 +7,7 @@
 #include <map>
 #include <utility>
 
+#include "base/error_text.h"
 #include "base/file.h"
 #include "base/folder.h"
 #include "recording/chunk_scan.h"
@@ -235,10 +236,7 @@ std::vector<RecordedSamples> read_samples(const std::vector<std::string>& paths,
     const auto header = header_of(files[i]);
     auto read = read_samples_file(files[i]);
     if (!read || !header) {
-      const Error& error = read ? header.error() : read.error();
-      std::string line = error.message;
-      if (error.offset) line += " (at byte " + std::to_string(*error.offset) + ')';
-      problems->push_back(std::move(line));
+      problems->push_back(text_of(read ? header.error() : read.error()));
       continue;
     }
     if (!clocks.empty()) {
