@@ -116,13 +116,15 @@ const ends = computed(() => {
   }
   return out;
 });
+/** Nothing of the file can be shown but why. */
+const is_unreadable = computed(() => !!file.value?.error && !device.value && lanes.value.length === 0);
 /** Then what limits the figures: unknowns, unreadable files, lost events. */
 const notices = computed(() => {
   const out: { text: string; is_bad: boolean }[] = ends.value.map((text) => ({ text, is_bad: true }));
   const note = store.value?.note;
   if (note) out.push({ text: note, is_bad: false });
   for (const one of file.value?.unknown ?? []) out.push({ text: `${one.what}: ${one.reason}`, is_bad: false });
-  for (const one of files.value) if (one.error) out.push({ text: `${one.name}: ${one.error}`, is_bad: true });
+  for (const one of files.value) if (one.error && !(one === file.value && is_unreadable.value)) out.push({ text: `${one.name}: ${one.error}`, is_bad: true });
   if (lost.value) out.push({ text: lost.value, is_bad: true });
   const left = device.value?.left_out_events;
   if (left) out.push({ text: `${format.plural(left, "event")} not shown: they exceed what the page can hold.`, is_bad: true });
@@ -224,6 +226,10 @@ function Charts() {
   );
 }
 
+function DropHint() {
+  return is_dragged_over.value ? <div class="drop">Drop a recording, a snapshot or samples to look at it</div> : null;
+}
+
 export function App() {
   if (failure.value && files.value.length === 0)
     return <main class="start"><h1>gpumemprof</h1><p class="bad long">{format.plain(failure.value)}</p></main>;
@@ -235,13 +241,23 @@ export function App() {
         {loading.value ? <progress value={loading.value.share} /> : null}
       </main>
     );
+  if (is_unreadable.value)
+    return (
+      <div class="app">
+        <Bar />
+        <Notices />
+        <main class="pane"><div class="empty" role="alert"><span class="bad">{format.plain(`Cannot read ${file.value!.name}: ${file.value!.error}`)}</span></div></main>
+        <Help />
+        <DropHint />
+      </div>
+    );
   const shown = VIEWS[tab.value] ?? VIEWS.holders;
   return (
     <div class="app">
       <Bar />
       <Notices />
       <main class="panes" style={{ "--top": device.value || lanes.value.length ? `${share_of_top.value}%` : "0px" } as any}>
-        {device.value ? <TimeView /> : lanes.value.length ? <Charts /> : <div class="pane"><div class="empty">{file.value?.error ? format.plain(file.value.error) : loading.value ? "Loading…" : file.value?.kind === "dump" ? "An out-of-memory dump has no events: its report is below." : "No device memory was recorded."}</div></div>}
+        {device.value ? <TimeView /> : lanes.value.length ? <Charts /> : <div class="pane"><div class="empty">{loading.value ? "Loading…" : file.value?.kind === "dump" ? "An out-of-memory dump has no events: its report is below." : "No device memory was recorded."}</div></div>}
         <Splitter />
         <section class="pane below" aria-label="Views">
           <Tabs />
@@ -249,7 +265,7 @@ export function App() {
         </section>
       </main>
       <Help />
-      {is_dragged_over.value ? <div class="drop">Drop a recording, a snapshot or samples to look at it</div> : null}
+      <DropHint />
     </div>
   );
 }
