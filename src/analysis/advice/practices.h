@@ -2,9 +2,9 @@
 // lowered the peak, and by how much.
 //
 // Kinds: "gradients_kept", "gradients_unused", "graph_not_needed", "graph_kept", "checkpointing",
-// "optimizer_temporaries", "prefetch", "data_in_memory", "inputs_kept", "sparse_gradient",
-// "checkpoint_file_kept", "chunked_loss", "fused_attention", "optimizer_recreated",
-// "optimizer_state", "smaller_batch", "leak", "allocator". What a recording does not tell (types of
+// "optimizer_temporaries", "prefetch", "data_in_memory", "inputs_kept", "results_kept",
+// "sparse_gradient", "checkpoint_file_kept", "chunked_loss", "fused_attention",
+// "optimizer_recreated", "optimizer_state", "smaller_batch", "leak", "allocator". What a recording does not tell (types of
 // elements, other machines) is in AdviceReport::unknown.
 #pragma once
 
@@ -64,6 +64,8 @@ std::optional<BatchParts> batch_parts(const ProgramEnds& ends);
 
 void find_operation_practices(const PracticeEvidence& evidence,
                               std::vector<PracticeCandidate>* candidates);
+void find_result_practices(const PracticeEvidence& evidence,
+                           std::vector<PracticeCandidate>* candidates);
 
 /// What makes a run fit that did not comes first, and pure waste before choices that have a price;
 /// the most bytes first in each.

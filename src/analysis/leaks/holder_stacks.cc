@@ -12,7 +12,7 @@ constexpr uint64_t kNamed = uint64_t{1} << 32;
 /// Where one holder has so many times the blocks of another, the other's are of the moment.
 constexpr uint64_t kInFlight = 8;
 /// A holder of less than this part of what is live, in blocks and in bytes, has not what grows.
-constexpr uint64_t kLeastPart = 4;
+constexpr uint64_t kSmallPart = 4;
 
 }  // namespace
 
@@ -132,7 +132,7 @@ HolderStacks::Held HolderStacks::most_of(uint32_t process, uint16_t device,
     });
     const auto& [index_of_most, held] = *most;
     const bool is_small_part =
-        kLeastPart * held.blocks < live.blocks && kLeastPart * held.bytes < live.bytes;
+        kSmallPart * held.blocks < live.blocks && kSmallPart * held.bytes < live.bytes;
     if (held.blocks < least_blocks || is_small_part) continue;
     most_known = known;
     const TensorHolder& holder = look.look->holders[index_of_most];

@@ -7,16 +7,17 @@
 namespace gpumemprof {
 namespace {
 
-using Evidence = LeakEvidence;
 
-bool is_owned_by(const Evidence& e, std::string_view owner) {
+bool is_owned_by(const LeakEvidence& e, std::string_view owner) {
   return e.holder && e.holder->owner == owner;
 }
 /// No name led to it when it was looked for.
-bool holds_itself(const Evidence& e) { return is_owned_by(e, "nothing") && !e.grows_one_block; }
-bool has_graph(const Evidence& e) { return e.holder && e.holder->with_graph != 0; }
+bool holds_itself(const LeakEvidence& e) {
+  return is_owned_by(e, "nothing") && !e.grows_one_block;
+}
+bool has_graph(const LeakEvidence& e) { return e.holder && e.holder->with_graph != 0; }
 /// Of what is held with a graph, nearly all are single numbers.
-bool is_scalar(const Evidence& e) {
+bool is_scalar(const LeakEvidence& e) {
   return has_graph(e) && e.holder->scalars * 10 >= e.holder->with_graph * 9;
 }
 
@@ -27,12 +28,12 @@ uint64_t without_leaves(const TensorHolder& holder) {
 
 /// What its operations saved for a backward pass is still there: none ran through the graph. After
 /// one the tensors themselves are all that is left of it.
-bool is_graph_whole(const Evidence& e) {
+bool is_graph_whole(const LeakEvidence& e) {
   return has_graph(e) && 2 * without_leaves(*e.holder) >= 3 * e.holder->tensors;
 }
 /// Beside numbers with a graph of which a backward pass left nothing, it holds tensors without one:
 /// what grows are these.
-bool is_beside_graphs(const Evidence& e) {
+bool is_beside_graphs(const LeakEvidence& e) {
   constexpr uint64_t kNumberBytes = 64;
   if (!has_graph(e) || 2 * e.holder->tensors < 3 * e.holder->with_graph) return false;
   const uint64_t blocks = without_leaves(*e.holder);
@@ -40,7 +41,7 @@ bool is_beside_graphs(const Evidence& e) {
   return 2 * saved < e.holder->with_graph && e.held_bytes > kNumberBytes * e.held_blocks;
 }
 /// A few tensors, the state of a recurrent layer or two, with the graph of many steps behind them.
-bool is_carried_on(const Evidence& e) {
+bool is_carried_on(const LeakEvidence& e) {
   constexpr uint64_t kFew = 3, kMany = 16;
   return has_graph(e) && e.holder->tensors <= kFew &&
          e.holder->storages >= kMany * e.holder->tensors && !e.grows_one_block;
@@ -48,14 +49,14 @@ bool is_carried_on(const Evidence& e) {
 
 /// In a deque with a maxlen, which had never been full before the last look: what a full one keeps
 /// more is not limited by it. A graph is a bug however few are kept.
-bool is_limited(const Evidence& e) {
+bool is_limited(const LeakEvidence& e) {
   return e.holder && e.holder->most_entries != 0 && e.holder->entries <= e.holder->most_entries &&
          !e.was_full && !e.grows_one_block && !has_graph(e);
 }
 
 /// What turns outputs into predictions, and what no loss to be trained on ends in: it has no
 /// gradient worth having, or a loss takes the logarithm of it.
-bool makes_predictions(const Evidence& e) {
+bool makes_predictions(const LeakEvidence& e) {
   constexpr std::array<std::string_view, 7> kOperations = {
       "SoftmaxBackward", "AmaxBackward", "AminBackward",  "MaxBackward",
       "TopkBackward",    "SortBackward", "ArgmaxBackward"};
@@ -66,7 +67,7 @@ bool makes_predictions(const Evidence& e) {
 }
 
 struct Rule {
-  bool (*holds)(const Evidence&);
+  bool (*holds)(const LeakEvidence&);
   LeakName name;
 };
 
@@ -129,86 +130,91 @@ constexpr LeakName kActivationsWithGraph = {
 
 /// The first that holds is the name: what keeps it is surer than what it was made by.
 constexpr Rule kRules[] = {
-    {[](const Evidence& e) { return e.grows_one_block && e.sizes_rise; },
+    {[](const LeakEvidence& e) { return e.grows_one_block && e.sizes_rise; },
      {"sizes_rise", "the program's inputs grow, and the memory of each pass grows with them",
       "if that is not intended, limit lengths and sizes", FindingKind::kSizesRise}},
-    {[](const Evidence& e) { return e.in_tracing; },
+    {[](const LeakEvidence& e) { return e.in_tracing; },
      {"function_retraced", "TensorFlow traces a function again, and keeps the graph of each trace",
       "make a model or a tf.function once, not in the loop; pass tensors instead of Python "
       "numbers, and tensors of one shape, or set reduce_retracing=True"}},
-    {[](const Evidence& e) { return is_owned_by(e, "exception"); },
+    {[](const LeakEvidence& e) { return is_owned_by(e, "exception"); },
      {"exception_traceback", "stored exceptions keep their frames and the frames' tensors",
       "keep the text: traceback.format_exc(); or call traceback.clear_frames() and drop "
       "__traceback__"}},
-    {[](const Evidence& e) { return is_owned_by(e, "cache"); },
+    {[](const LeakEvidence& e) { return is_owned_by(e, "cache"); },
      {"lru_cache_on_tensors", "functools.cache or lru_cache keeps the tensors of every call",
       "give lru_cache a small maxsize, use reusable keys instead of tensors, or call "
       "cache_clear()"}},
     // A leaked cycle gains a block a step; a block that is replaced was merely unreferenced when it
     // was sampled.
-    {[](const Evidence& e) { return holds_itself(e) && e.has_create_graph; }, kCycle},
-    {[](const Evidence& e) { return holds_itself(e) && e.is_gc_disabled; }, kGarbage},
+    {[](const LeakEvidence& e) { return holds_itself(e) && e.has_create_graph; }, kCycle},
+    {[](const LeakEvidence& e) { return holds_itself(e) && e.is_gc_disabled; }, kGarbage},
     // Of models that are there: they are trained one after the other.
-    {[](const Evidence& e) { return e.are_first_gradients && e.in_backward && !e.with_models; },
+    {[](const LeakEvidence& e) {
+       return e.are_first_gradients && e.in_backward && !e.with_models;
+     },
      {"fills_to_limit", "parameters get their first gradients, one after the other",
       "call zero_grad() on a model whose training is over", FindingKind::kFillsToLimit}},
-    {[](const Evidence& e) {
+    {[](const LeakEvidence& e) {
        return e.makes_models || (e.with_models && !is_owned_by(e, "hook") &&
                                  (e.in_optimizer || (e.in_backward && !has_graph(e))));
      },
      {"models_kept", "models made earlier are kept",
       "keep a score, or the weights in a file, instead of each model; an optimizer that is kept "
       "keeps its model's parameters, too"}},
-    {[](const Evidence& e) { return e.in_lbfgs; },
+    {[](const LeakEvidence& e) { return e.in_lbfgs; },
      {"fills_to_limit", "LBFGS keeps vectors of past steps, up to history_size for each optimizer",
       "lower history_size if that is too much memory, and use one optimizer",
       FindingKind::kFillsToLimit}},
-    {[](const Evidence& e) { return e.in_optimizer || is_owned_by(e, "optimizer"); },
+    {[](const LeakEvidence& e) { return e.in_optimizer || is_owned_by(e, "optimizer"); },
      {"optimizer_recreated", "a new optimizer allocates its state while the old one is kept",
       "create one optimizer and change its param_groups, or drop every reference to the old one, "
       "including those of schedulers"}},
-    {[](const Evidence& e) { return is_limited(e); },
+    {[](const LeakEvidence& e) { return is_limited(e); },
      {"fills_to_limit", "a deque fills up to its maxlen",
       "lower maxlen if that is too much memory", FindingKind::kFillsToLimit}},
-    {[](const Evidence& e) { return holds_itself(e) && has_graph(e); }, kHoldsItself},
-    {[](const Evidence& e) { return holds_itself(e); }, kNoName},
-    {[](const Evidence& e) { return is_owned_by(e, "hook"); }, kHook},
-    {[](const Evidence& e) { return !is_scalar(e) && is_carried_on(e); }, kHidden},
-    {[](const Evidence& e) { return is_owned_by(e, "module attribute"); },
+    {[](const LeakEvidence& e) { return holds_itself(e) && has_graph(e); }, kHoldsItself},
+    {[](const LeakEvidence& e) { return holds_itself(e); }, kNoName},
+    {[](const LeakEvidence& e) { return is_owned_by(e, "hook"); }, kHook},
+    {[](const LeakEvidence& e) { return !is_scalar(e) && is_carried_on(e); }, kHidden},
+    {[](const LeakEvidence& e) { return is_owned_by(e, "module attribute"); },
      {"tensors_on_model", "an attribute of a module collects tensors",
       "keep the last value or a running figure in a registered buffer, or clear the attribute "
       "after each step"}},
-    {[](const Evidence& e) {
+    {[](const LeakEvidence& e) {
        return is_scalar(e) && makes_predictions(e) && is_graph_whole(e) && !e.grows_one_block;
      },
      kEvaluation},
-    {[](const Evidence& e) { return is_scalar(e) && !e.grows_one_block && !is_beside_graphs(e); },
+    {[](const LeakEvidence& e) {
+       return is_scalar(e) && !e.grows_one_block && !is_beside_graphs(e);
+     },
      kLoss},
-    {[](const Evidence& e) { return is_graph_whole(e) && !e.grows_one_block; }, kEvaluation},
-    {[](const Evidence& e) { return has_graph(e) && !e.in_module && !e.grows_one_block; },
+    {[](const LeakEvidence& e) { return is_graph_whole(e) && !e.grows_one_block; }, kEvaluation},
+    {[](const LeakEvidence& e) { return has_graph(e) && !e.in_module && !e.grows_one_block; },
      kTensorsWithGraph},
-    {[](const Evidence& e) { return has_graph(e) && !e.grows_one_block; }, kActivationsWithGraph},
+    {[](const LeakEvidence& e) { return has_graph(e) && !e.grows_one_block; },
+     kActivationsWithGraph},
     // A process that trains is a rank, whoever started it.
-    {[](const Evidence& e) { return e.in_child && !e.is_training; },
+    {[](const LeakEvidence& e) { return e.in_child && !e.is_training; },
      {"worker_growth", "a worker process keeps more with every task",
       "keep nothing between tasks in the worker's data set or function, or limit its cache; "
       "otherwise restart workers every few tasks"}},
-    {[](const Evidence& e) { return e.grows_one_block && e.is_training; },
+    {[](const LeakEvidence& e) { return e.grows_one_block && e.is_training; },
      {kGrowth, "a tensor is replaced by a larger one again and again",
       "cap its length, or store .item() or .detach().cpu() of it"}},
-    {[](const Evidence& e) { return e.grows_one_block; }, kKv},
+    {[](const LeakEvidence& e) { return e.grows_one_block; }, kKv},
     // Of a process that trains, pairs are batches, or predictions of an evaluation.
-    {[](const Evidence& e) {
+    {[](const LeakEvidence& e) {
        return e.holder && 2 * e.holder->in_pairs > e.holder->tensors && e.in_module &&
               !e.is_training;
      },
      kKv},
-    {[](const Evidence& e) { return e.in_cache; }, kKv},
-    {[](const Evidence& e) { return !e.holder && e.whole_graph; }, kCycle},
-    {[](const Evidence& e) { return e.in_backward; }, kFromBackward},
-    {[](const Evidence& e) { return e.in_module && e.without_graph; }, kOutputs},
-    {[](const Evidence& e) { return e.in_module; }, kActivations},
-    {[](const Evidence& e) { return e.holder != nullptr; },
+    {[](const LeakEvidence& e) { return e.in_cache; }, kKv},
+    {[](const LeakEvidence& e) { return !e.holder && e.whole_graph; }, kCycle},
+    {[](const LeakEvidence& e) { return e.in_backward; }, kFromBackward},
+    {[](const LeakEvidence& e) { return e.in_module && e.without_graph; }, kOutputs},
+    {[](const LeakEvidence& e) { return e.in_module; }, kActivations},
+    {[](const LeakEvidence& e) { return e.holder != nullptr; },
      {kGrowth, "what it allocates is stored and never removed",
       "remove old entries, or cap how many are kept"}},
 };

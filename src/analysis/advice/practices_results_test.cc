@@ -1,0 +1,96 @@
+// Which blocks are results that a loop keeps, and which are something else.
+#include <gtest/gtest.h>
+
+#include "analysis/advice/practices.h"
+#include "trace/label_frames.h"
+
+namespace gpumemprof {
+namespace {
+
+using Evidence = std::vector<std::pair<std::string, uint64_t>>;
+
+/// What a device holds at its peak, by the line that calls the model, and the module.
+struct ResultsAtPeak {
+  ResultsAtPeak() {
+    tables.processes.resize(1);
+    tables.devices.resize(1);
+    analysis.devices.resize(1);
+    analysis.devices[0].categories.is_known = true;
+  }
+  uint32_t stack(uint32_t line, const char* module) {
+    const uint32_t caller = push(0, "/me/eval.py", "evaluate", line);
+    const uint32_t call = push(caller, "/x/torch/nn/modules/module.py", "Module._call_impl", 9);
+    return push(push(call, "/me/net.py", "Net.forward", 3), kModuleFile, module, 0);
+  }
+  void hold(uint32_t stack, uint64_t size_bytes, uint64_t count,
+            WhyUnknown why = WhyUnknown::kKeptResult) {
+    analysis.devices[0].figures.peak_bytes += size_bytes * count;
+    analysis.devices[0].categories.at_peak.push_back(
+        {.stack = stack, .why = why, .bytes = size_bytes * count, .count = count});
+    graph.allocated[stack].by_size[size_bytes] = count;
+  }
+  std::vector<PracticeCandidate> found() const {
+    std::vector<PracticeCandidate> out;
+    find_result_practices({analysis, tables, graph}, &out);
+    return out;
+  }
+
+  Analysis analysis;
+  Tables tables;
+  GraphEvidence graph;
+
+ private:
+  uint32_t push(uint32_t parent, std::string_view file, std::string_view text, uint32_t line) {
+    const Frame frame{tables.strings.intern(file), tables.strings.intern(text), line};
+    return tables.stacks.push(parent, tables.stacks.intern_frame(frame));
+  }
+};
+
+TEST(ResultPractices, ResultsOfEightCallsAreToldByTheLineThatCallsTheModel) {
+  ResultsAtPeak run;
+  run.hold(run.stack(12, "head"), 1000, 7);
+  EXPECT_TRUE(run.found().empty());
+  run.hold(run.stack(20, "head"), 1000, 8);
+  const auto found = run.found();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].advice.title,
+            "results of 8 calls at eval.py:20 are live together: 7.81 KiB at the peak");
+  EXPECT_EQ(found[0].advice.evidence, (Evidence{{"kept_bytes", 8000}, {"blocks", 8}}));
+  EXPECT_EQ(found[0].change.stays_bytes, 2000u);
+}
+
+TEST(ResultPractices, PartsOfACacheAreInSeveralModules) {
+  ResultsAtPeak run;
+  for (const char* layer : {"layers.0", "layers.1"}) run.hold(run.stack(12, layer), 1000, 9);
+  EXPECT_TRUE(run.found().empty());
+}
+
+TEST(ResultPractices, AllPartsOfAJoinedTensorAreAsLargeAsItBesideWhatTheAllocatorRounds) {
+  for (const uint64_t joined : {8u * 1024u - 8 * 512, 8u * 1024u + 512}) {
+    ResultsAtPeak run;
+    run.hold(run.stack(12, "head"), 1024, 8);
+    run.hold(run.stack(13, ""), joined, 1, WhyUnknown::kOutside);
+    const auto found = run.found();
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0].advice.evidence,
+              (Evidence{{"kept_bytes", 8192}, {"blocks", 8}, {"joined_bytes", joined}}));
+  }
+  ResultsAtPeak run;
+  run.hold(run.stack(12, "head"), 1024, 8);
+  run.hold(run.stack(13, ""), 8 * 1024 + 1024, 1, WhyUnknown::kOutside);
+  EXPECT_EQ(run.found()[0].advice.evidence.size(), 2u);
+}
+
+TEST(ResultPractices, WhatALeakTellsIsNotToldTwice) {
+  ResultsAtPeak run;
+  run.hold(run.stack(12, "head"), 1000, 8);
+  Finding leak;
+  leak.kind = FindingKind::kLeak;
+  const uint32_t module = run.tables.stacks.node(run.stack(12, "head")).parent;
+  leak.stack = module;  // Net.forward, the innermost line of the program's own
+  run.analysis.findings.push_back(leak);
+  EXPECT_TRUE(run.found().empty());
+}
+
+}  // namespace
+}  // namespace gpumemprof
