@@ -20,7 +20,8 @@ struct ResultsAtPeak {
   uint32_t stack(uint32_t line, const char* module) {
     const uint32_t caller = push(0, "/me/eval.py", "evaluate", line);
     const uint32_t call = push(caller, "/x/torch/nn/modules/module.py", "Module._call_impl", 9);
-    return push(push(call, "/me/net.py", "Net.forward", 3), kModuleFile, module, 0);
+    const uint32_t without = push(call, kModeFile, "no grad", 0);
+    return push(push(without, "/me/net.py", "Net.forward", 3), kModuleFile, module, 0);
   }
   void hold(uint32_t stack, uint64_t size_bytes, uint64_t count,
             WhyUnknown why = WhyUnknown::kKeptResult) {
@@ -28,6 +29,7 @@ struct ResultsAtPeak {
     analysis.devices[0].categories.at_peak.push_back(
         {.stack = stack, .why = why, .bytes = size_bytes * count, .count = count});
     graph.allocated[stack].by_size[size_bytes] = count;
+    graph.allocated[stack].count = count;
   }
   std::vector<PracticeCandidate> found() const {
     std::vector<PracticeCandidate> out;
@@ -57,6 +59,17 @@ TEST(ResultPractices, ResultsOfEightCallsAreToldByTheLineThatCallsTheModel) {
             "results of 8 calls at eval.py:20 are live together: 7.81 KiB at the peak");
   EXPECT_EQ(found[0].advice.evidence, (Evidence{{"kept_bytes", 8000}, {"blocks", 8}}));
   EXPECT_EQ(found[0].change.stays_bytes, 2000u);
+}
+
+TEST(ResultPractices, WhatALoopInTheModelMakesIsOfOneCall) {
+  ResultsAtPeak run;
+  const uint32_t heads = run.stack(12, "attention");
+  run.hold(heads, 1000, 8);
+  run.graph.allocated[heads].count = 80;
+  run.graph.allocated[run.stack(12, "head")].count = 10;  // calls
+  EXPECT_TRUE(run.found().empty()) << "8 of each call";
+  run.graph.allocated[heads].count = 10;
+  EXPECT_EQ(run.found().size(), 1u);
 }
 
 TEST(ResultPractices, PartsOfACacheAreInSeveralModules) {
