@@ -23,11 +23,14 @@ struct Code {
   Caller caller = Caller::kNothing;
   bool is_checkpoint = false, is_setup = false, is_engine = false, is_weight_copy = false;
   bool is_in_step = false, is_in_closure = false, is_compiled = false, is_reducer = false;
+  bool is_kv_update = false;
   bool has_gradients = true;
   std::vector<CodeFrame> frames;
 
   void look(std::string_view file, std::string_view function) {
     if (path_has(file, "/torch/")) look_at_torch(file, function);
+    is_kv_update |=
+        path_ends_with(file, "/transformers/cache_utils.py") && is_called(function, "update");
     frames.push_back({file, function});
   }
 
@@ -109,6 +112,7 @@ Attribution attribution_of(const Tables& tables, uint32_t stack) {
   out.is_weight_copy = code.is_weight_copy;
   out.is_reducer = code.is_reducer;
   out.is_in_step = code.is_in_step;
+  out.is_kv_update = code.is_kv_update;
   out.is_workspace = is_library_workspace(tables, stack);
   if (!out.node.empty() || code.is_engine) {
     // Backward itself runs without gradients, unless its own graph is wanted.

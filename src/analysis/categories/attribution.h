@@ -33,6 +33,7 @@ struct Attribution {
   bool is_weight_copy = false; ///< PyTorch copies a parameter, or a model to average it
   bool is_reducer = false;     ///< DistributedDataParallel's buckets of gradients
   bool is_in_step = false;     ///< within an optimizer's step, perhaps in what its closure runs
+  bool is_kv_update = false;   ///< transformers appends a call's keys and values to its cache
   bool is_workspace = false;   ///< a library's own scratch memory (library_workspace.h)
 };
 /// Looks at all frames: keep the answer.

@@ -78,6 +78,15 @@ TEST(Attribution, ReducersMakeTheirBucketsThemselves) {
   EXPECT_FALSE(of({{"/me/distributed.py", "_pre_forward"}}).is_reducer);
 }
 
+TEST(Attribution, KeysAndValuesAreWhatTheUpdateOfACacheOfTransformersMakes) {
+  const std::string_view file = "/venv/site-packages/transformers/cache_utils.py";
+  const Names mine{"/me/a.py", "main"};
+  EXPECT_TRUE(of({mine, {file, "DynamicLayer.update"}}).is_kv_update);
+  EXPECT_TRUE(of({mine, {file, "update"}, {kTorch + "functional.py", "cat"}}).is_kv_update);
+  EXPECT_FALSE(of({mine, {file, "LinearAttentionLayer.update_conv_state"}}).is_kv_update);
+  EXPECT_FALSE(of({{"/me/cache_utils.py", "DynamicLayer.update"}}).is_kv_update);
+}
+
 TEST(Attribution, OfWhatAnOptimizersStepCallsTheInnermostCounts) {
   const Names wrapper{kTorch + "optim/optimizer.py",
                       "Optimizer.profile_hook_step.<locals>.wrapper"},

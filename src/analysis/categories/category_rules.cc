@@ -185,7 +185,8 @@ Verdict verdict_without_leaks(const Attribution& made_in, const BlockLife& life)
 
 Verdict verdict_of(const Attribution& made_in, const BlockLife& life) {
   const Verdict verdict = verdict_without_leaks(made_in, life);
-  const bool is_cache = verdict.category == Category::kUnknown && life.is_told_cache;
+  const bool is_cache = verdict.category == Category::kUnknown &&
+                        (life.is_told_cache || made_in.is_kv_update);
   return is_cache ? Verdict{Category::kKvCache} : verdict;
 }
 

@@ -7,6 +7,7 @@
 #include "analysis/categories/attribution.h"
 #include "base/path_parts.h"
 #include "trace/label_frames.h"
+#include "trace/module_path.h"
 #include "trace/own_code.h"
 
 namespace gpumemprof {
@@ -134,14 +135,18 @@ bool is_in_setup(const Tables& tables, uint32_t stack) {
 }
 
 std::string module_of_most(const Leak& leak, const Tables& tables) {
-  std::map<std::string_view, double> bytes_a_step;
+  std::map<std::string, double> bytes_a_step, of_equal_ones;
   for (const LeakStack& stack : leak.stacks) {
-    bytes_a_step[module_of(tables, stack.stack)] += stack.growth.bytes_a_step;
+    const std::string_view module = module_of(tables, stack.stack);
+    bytes_a_step[std::string(module)] += stack.growth.bytes_a_step;
+    of_equal_ones[without_numbers(module)] += stack.growth.bytes_a_step;
   }
-  if (bytes_a_step.empty()) return {};
-  const auto most = std::ranges::max_element(
-      bytes_a_step, {}, [](const auto& module_and_bytes) { return module_and_bytes.second; });
-  return std::string(most->first);
+  for (const auto& modules : {bytes_a_step, of_equal_ones}) {
+    const auto most = std::ranges::find_if(
+        modules, [&](const auto& one) { return 2 * one.second > leak.bytes_a_step; });
+    if (most != modules.end()) return most->first;
+  }
+  return {};
 }
 
 AllLeaks::AllLeaks(const std::vector<Leak>& leaks, const Tables& tables) : count_(leaks.size()) {

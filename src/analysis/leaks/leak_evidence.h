@@ -57,7 +57,8 @@ bool is_in_trace(const Tables& tables, uint32_t stack);
 /// Whether PyTorch made it for a module that it set up.
 bool is_in_setup(const Tables& tables, uint32_t stack);
 
-/// Path of the module that makes most of what grows; empty where none is told.
+/// Path of the module that makes more than half of what grows, else of those that are numbers of one
+/// list ("layers.*.attn"); empty where there is none.
 std::string module_of_most(const Leak& leak, const Tables& tables);
 
 /// What each leak is judged beside, gathered once for all leaks of a recording.

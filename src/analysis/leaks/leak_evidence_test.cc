@@ -30,6 +30,7 @@ std::string module_of_leak(std::string_view first, std::string_view second) {
 TEST(LeakEvidence, TheModuleIsTheInnermostOfMostOfTheGrowth) {
   EXPECT_EQ(module_of_leak("model.lstm", "model.lstm"), "model.lstm");
   EXPECT_EQ(module_of_leak("model.lstm", "model.head"), "") << "100 bytes are made in none";
+  EXPECT_EQ(module_of_leak("model.2.attn", "model.3.attn"), "model.*.attn") << "150 of 250 bytes";
 }
 
 using Labels = std::vector<std::pair<std::string_view, std::string_view>>;  // file, function
