@@ -176,3 +176,44 @@ def test_a_graph_that_a_leak_keeps_is_told_as_the_leak_alone(tmp_path):
     folder = harness.record(tmp_path / "r", [harness.PYTHON, program], ["-q"]).ok().folder
     said = json.loads(harness.execute([harness.COMMAND, "advise", folder, "--format", "json"]).ok().stdout)
     assert [(one["kind"], one["evidence"]["kept_bytes"] % (512 * 16 * 4)) for one in said["advice"]] == [("activations_kept", 0)]
+
+
+PARTS, ROWS, COLUMNS = 6, 4096, 64
+TANH = ROWS * COLUMNS * 4
+ACCUMULATING = f"""
+import torch
+from torch import nn
+torch.set_num_threads(1)
+model = nn.Sequential(nn.Linear({COLUMNS}, {COLUMNS}), nn.Tanh(), nn.Linear({COLUMNS}, {COLUMNS}), nn.Tanh(), nn.Linear({COLUMNS}, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+for _ in range(4):
+    total = 0
+    for part in range({PARTS}):
+        x = torch.randn({ROWS}, {COLUMNS})
+        loss = model(x).square().mean() / {PARTS}
+        ENDS
+    DONE
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
+
+def accumulated(tmp_path, ends, done):
+    program = tmp_path / "parts.py"
+    program.write_text(ACCUMULATING.replace("ENDS", ends).replace("DONE", done))
+    folder = harness.record(tmp_path / "r", [harness.PYTHON, program], ["-q"]).ok().folder
+    advice = json.loads(harness.execute([harness.COMMAND, "advise", folder, "--format", "json"]).ok().stdout)["advice"]
+    return [one for one in advice if one["kind"] == "late_backward"]
+
+
+def test_parts_whose_losses_are_added_up_keep_all_their_graphs(tmp_path):
+    """Each saves what two Tanh made, and the last layer's result for square(), which the one in backward has freed."""
+    (found,) = accumulated(tmp_path, "total = total + loss", "total.backward()")
+    held = found["evidence"]["graph_bytes"]
+    assert found["evidence"]["calls"] == PARTS and PARTS * 2 * TANH <= held <= PARTS * (2 * TANH + ROWS * 4)
+    assert found["bytes"] == held // PARTS * (PARTS - 1) and found["basis"] == "at stake" and found["cost"]
+    assert found["title"].startswith(f"graphs of {PARTS} calls at parts.py:11 wait for one backward pass: ")
+
+
+def test_parts_with_a_backward_pass_each_are_no_late_one(tmp_path):
+    assert accumulated(tmp_path, "loss.backward()", "pass") == []

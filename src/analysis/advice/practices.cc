@@ -279,7 +279,7 @@ Result<AdviceReport> advise_practices(const Analysis& analysis, const Tables& ta
   find_activation_practices(evidence, &candidates);
   find_data_practices(evidence, &candidates);
   find_operation_practices(evidence, &candidates);
-  find_result_practices(evidence, &candidates);
+  find_call_practices(evidence, &candidates);
   if (main) leave_graphs_to_leaks(*main, &candidates);
   if (!candidates.empty()) {
     std::vector<TraceChange> changes;

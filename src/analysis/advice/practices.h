@@ -4,7 +4,8 @@
 // Kinds: "gradients_kept", "gradients_unused", "graph_not_needed", "graph_kept", "checkpointing",
 // "optimizer_temporaries", "prefetch", "data_in_memory", "inputs_kept", "results_kept",
 // "sparse_gradient", "checkpoint_file_kept", "chunked_loss", "fused_attention",
-// "optimizer_recreated", "optimizer_state", "smaller_batch", "leak", "allocator". What a recording does not tell (types of
+// "late_backward", "optimizer_recreated", "optimizer_state", "smaller_batch", "leak",
+// "allocator". What a recording does not tell (types of
 // elements, other machines) is in AdviceReport::unknown.
 #pragma once
 
@@ -64,7 +65,7 @@ std::optional<BatchParts> batch_parts(const ProgramEnds& ends);
 
 void find_operation_practices(const PracticeEvidence& evidence,
                               std::vector<PracticeCandidate>* candidates);
-void find_result_practices(const PracticeEvidence& evidence,
+void find_call_practices(const PracticeEvidence& evidence,
                            std::vector<PracticeCandidate>* candidates);
 
 /// What makes a run fit that did not comes first, and pure waste before choices that have a price;

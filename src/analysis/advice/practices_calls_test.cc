@@ -1,4 +1,4 @@
-// Which blocks are results that a loop keeps, and which are something else.
+// Which blocks are results that a loop keeps, which are graphs that wait, and which are neither.
 #include <gtest/gtest.h>
 
 #include "analysis/advice/practices.h"
@@ -10,18 +10,24 @@ namespace {
 using Evidence = std::vector<std::pair<std::string, uint64_t>>;
 
 /// What a device holds at its peak, by the line that calls the model, and the module.
-struct ResultsAtPeak {
-  ResultsAtPeak() {
+struct CallsAtPeak {
+  CallsAtPeak() {
     tables.processes.resize(1);
     tables.devices.resize(1);
     analysis.devices.resize(1);
     analysis.devices[0].categories.is_known = true;
   }
-  uint32_t stack(uint32_t line, const char* module) {
+  uint32_t stack(uint32_t line, const char* module, bool has_gradients = false) {
     const uint32_t caller = push(0, "/me/eval.py", "evaluate", line);
-    const uint32_t call = push(caller, "/x/torch/nn/modules/module.py", "Module._call_impl", 9);
-    const uint32_t without = push(call, kModeFile, "no grad", 0);
-    return push(push(without, "/me/net.py", "Net.forward", 3), kModuleFile, module, 0);
+    uint32_t call = push(caller, "/x/torch/nn/modules/module.py", "Module._call_impl", 9);
+    if (!has_gradients) call = push(call, kModeFile, "no grad", 0);
+    return push(push(call, "/me/net.py", "Net.forward", 3), kModuleFile, module, 0);
+  }
+  /// Activations of `count` calls; the line has called the model `calls` times in all.
+  void save(uint32_t stack, uint64_t size_bytes, uint64_t count, uint64_t calls) {
+    hold(stack, size_bytes, count, WhyUnknown::kNone);
+    analysis.devices[0].categories.at_peak.back().category = Category::kActivation;
+    graph.allocated[stack].count = calls;
   }
   void hold(uint32_t stack, uint64_t size_bytes, uint64_t count,
             WhyUnknown why = WhyUnknown::kKeptResult) {
@@ -33,7 +39,7 @@ struct ResultsAtPeak {
   }
   std::vector<PracticeCandidate> found() const {
     std::vector<PracticeCandidate> out;
-    find_result_practices({analysis, tables, graph}, &out);
+    find_call_practices({analysis, tables, graph}, &out);
     return out;
   }
 
@@ -48,8 +54,8 @@ struct ResultsAtPeak {
   }
 };
 
-TEST(ResultPractices, ResultsOfEightCallsAreToldByTheLineThatCallsTheModel) {
-  ResultsAtPeak run;
+TEST(CallPractices, ResultsOfEightCallsAreToldByTheLineThatCallsTheModel) {
+  CallsAtPeak run;
   run.hold(run.stack(12, "head"), 1000, 7);
   EXPECT_TRUE(run.found().empty());
   run.hold(run.stack(20, "head"), 1000, 8);
@@ -61,8 +67,8 @@ TEST(ResultPractices, ResultsOfEightCallsAreToldByTheLineThatCallsTheModel) {
   EXPECT_EQ(found[0].change.stays_bytes, 2000u);
 }
 
-TEST(ResultPractices, WhatALoopInTheModelMakesIsOfOneCall) {
-  ResultsAtPeak run;
+TEST(CallPractices, WhatALoopInTheModelMakesIsOfOneCall) {
+  CallsAtPeak run;
   const uint32_t heads = run.stack(12, "attention");
   run.hold(heads, 1000, 8);
   run.graph.allocated[heads].count = 80;
@@ -72,15 +78,15 @@ TEST(ResultPractices, WhatALoopInTheModelMakesIsOfOneCall) {
   EXPECT_EQ(run.found().size(), 1u);
 }
 
-TEST(ResultPractices, PartsOfACacheAreInSeveralModules) {
-  ResultsAtPeak run;
+TEST(CallPractices, PartsOfACacheAreInSeveralModules) {
+  CallsAtPeak run;
   for (const char* layer : {"layers.0", "layers.1"}) run.hold(run.stack(12, layer), 1000, 9);
   EXPECT_TRUE(run.found().empty());
 }
 
-TEST(ResultPractices, AllPartsOfAJoinedTensorAreAsLargeAsItBesideWhatTheAllocatorRounds) {
+TEST(CallPractices, AllPartsOfAJoinedTensorAreAsLargeAsItBesideWhatTheAllocatorRounds) {
   for (const uint64_t joined : {8u * 1024u - 8 * 512, 8u * 1024u + 512}) {
-    ResultsAtPeak run;
+    CallsAtPeak run;
     run.hold(run.stack(12, "head"), 1024, 8);
     run.hold(run.stack(13, ""), joined, 1, WhyUnknown::kOutside);
     const auto found = run.found();
@@ -88,14 +94,33 @@ TEST(ResultPractices, AllPartsOfAJoinedTensorAreAsLargeAsItBesideWhatTheAllocato
     EXPECT_EQ(found[0].advice.evidence,
               (Evidence{{"kept_bytes", 8192}, {"blocks", 8}, {"joined_bytes", joined}}));
   }
-  ResultsAtPeak run;
+  CallsAtPeak run;
   run.hold(run.stack(12, "head"), 1024, 8);
   run.hold(run.stack(13, ""), 8 * 1024 + 1024, 1, WhyUnknown::kOutside);
   EXPECT_EQ(run.found()[0].advice.evidence.size(), 2u);
 }
 
-TEST(ResultPractices, WhatALeakTellsIsNotToldTwice) {
-  ResultsAtPeak run;
+TEST(CallPractices, GraphsOfCallsThatOneBackwardPassEndsWaitForIt) {
+  CallsAtPeak run;
+  run.save(run.stack(14, "body", true), 1000, 8, 80);
+  run.save(run.stack(14, "head", true), 500, 8, 80);
+  EXPECT_TRUE(run.found().empty()) << "no backward pass: the graphs are not needed";
+  run.graph.backward_passes = 10;
+  EXPECT_TRUE(run.found().empty()) << "no data of its own for each call: one goes on from another";
+  run.hold(run.stack(13, ""), 64, 8, WhyUnknown::kNone);
+  run.analysis.devices[0].categories.at_peak.back().category = Category::kInput;
+  const auto found = run.found();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].advice.title,
+            "graphs of 8 calls at eval.py:14 wait for one backward pass: 11.7 KiB at the peak");
+  EXPECT_EQ(found[0].held_bytes, 12000u / 8 * 7);
+  EXPECT_EQ(found[0].advice.evidence, (Evidence{{"graph_bytes", 12000}, {"calls", 8}}));
+  run.graph.backward_passes = 11;
+  EXPECT_TRUE(run.found().empty()) << "fewer than 8 calls a pass: some are kept from earlier ones";
+}
+
+TEST(CallPractices, WhatALeakTellsIsNotToldTwice) {
+  CallsAtPeak run;
   run.hold(run.stack(12, "head"), 1000, 8);
   Finding leak;
   leak.kind = FindingKind::kLeak;

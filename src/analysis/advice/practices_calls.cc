@@ -1,0 +1,219 @@
+// What several calls of a model hold at once: results that a loop keeps until it is over, graphs
+// that wait for one backward pass.
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analysis/advice/practices.h"
+#include "analysis/leaks/leaks.h"
+#include "base/size.h"
+#include "trace/holder_lines.h"
+
+namespace gpumemprof {
+namespace {
+
+/// Calls whose results are live together: fewer may be parts of a cache, or a pair to compare.
+constexpr uint64_t kLeastResults = 8;
+/// Calls whose graphs are: two or three are often of losses that need each other.
+constexpr uint64_t kLeastGraphs = 4;
+/// One result is being made, and the one before it is still in its variable.
+constexpr uint64_t kResultsAtATime = 2;
+/// An allocator rounds each part up to so much (kMinBlockSize of PyTorch's CUDACachingAllocator).
+constexpr uint64_t kRounding = 512;
+
+/// A stack within a call, and how many calls its blocks at the peak are of.
+struct OfCalls {
+  const CategoryHolder* holder;
+  uint64_t calls;
+};
+using CallsByLine = std::map<uint32_t, std::vector<OfCalls>>;  // by the line that calls the model
+
+/// Made by a model's call without gradients and, as far as its life shows, not for the next call.
+bool may_be_result(const CategoryHolder& holder, const Attribution& work) {
+  if (holder.why == WhyUnknown::kKeptResult) return true;
+  return holder.category == Category::kTemporary && work.phase == WorkPhase::kEvaluation;
+}
+
+bool is_of_graph(const CategoryHolder& holder, const Attribution& work) {
+  return holder.category == Category::kActivation && work.phase == WorkPhase::kForward &&
+         !work.is_recomputed;
+}
+
+/// Frames of the lines that a leak tells of: it has the fix.
+std::set<uint32_t> frames_of_leaks(const PracticeEvidence& evidence, uint16_t device) {
+  const auto frame_of = [&](uint32_t node) { return evidence.tables.stacks.node(node).frame; };
+  std::set<uint32_t> out;
+  for (const Finding& finding : evidence.analysis.findings) {
+    if (finding.kind != FindingKind::kLeak || finding.device != device) continue;
+    out.insert(frame_of(finding.stack));
+    for (const FindingLine& line : finding.lines) out.insert(frame_of(line.stack));
+  }
+  return out;
+}
+
+/// How often each of these lines called a model, at most: a call allocates at each of its stacks
+/// once or more often.
+std::map<uint32_t, uint64_t> calls_in_all(const CallsByLine& lines,
+                                          const PracticeEvidence& evidence) {
+  std::map<uint32_t, uint64_t> out;
+  for (const auto& [line, of_calls] : lines) out[line] = UINT64_MAX;
+  if (out.empty()) return out;
+  for (const auto& [stack, made] : evidence.graph.allocated) {
+    const auto line = out.find(call_line(evidence.tables, stack));
+    if (line == out.end() || !is_in_call(attribution_of(evidence.tables, stack).phase)) continue;
+    line->second = std::min(line->second, made.count);
+  }
+  return out;
+}
+
+/// What `counts` takes of what is live at the peak and of `least` calls or more.
+CallsByLine held_by_calls(const PracticeEvidence& evidence, const DeviceAnalysis& device,
+                          uint64_t least,
+                          bool (*counts)(const CategoryHolder&, const Attribution&)) {
+  const Tables& tables = evidence.tables;
+  const std::set<uint32_t> leaking = frames_of_leaks(evidence, device.device);
+  const auto leaks = [&](uint32_t node) {
+    return leaking.contains(tables.stacks.node(node).frame);
+  };
+  CallsByLine out;
+  for (const CategoryHolder& holder : device.categories.at_peak) {
+    if (holder.count < least || !counts(holder, attribution_of(tables, holder.stack))) continue;
+    const uint32_t line = call_line(tables, holder.stack);
+    if (leaks(line) || leaks(leak_line(tables, holder.stack))) continue;
+    if (evidence.graph.allocated.contains(holder.stack)) out[line].push_back({&holder, 0});
+  }
+  const std::map<uint32_t, uint64_t> in_all = calls_in_all(out, evidence);
+  for (auto& [line, of_calls] : out) {
+    for (OfCalls& one : of_calls) {
+      // A loop in the model makes several in a call.
+      const uint64_t made = std::max<uint64_t>(
+          1, evidence.graph.allocated.find(one.holder->stack)->second.count);
+      one.calls = one.holder->count * std::min(in_all.at(line), made) / made;
+    }
+    std::erase_if(of_calls, [&](const OfCalls& one) { return one.calls < least; });
+  }
+  std::erase_if(out, [](const auto& line) { return line.second.empty(); });
+  return out;
+}
+
+/// What torch.cat() or torch.stack() made of the blocks of a holder: a block at the peak that is as
+/// large as all of them.
+uint64_t joined_bytes(const CategoryHolder& parts, const PracticeEvidence& evidence,
+                      const DeviceAnalysis& device) {
+  for (const CategoryHolder& holder : device.categories.at_peak) {
+    const auto made = evidence.graph.allocated.find(holder.stack);
+    if (holder.stack == parts.stack || made == evidence.graph.allocated.end()) continue;
+    const auto from = made->second.by_size.lower_bound(
+        parts.bytes - std::min(parts.bytes, parts.count * kRounding));
+    if (from == made->second.by_size.end() || from->first > holder.bytes) continue;
+    if (from->first <= parts.bytes + kRounding) return from->first;
+  }
+  return 0;
+}
+
+/// A cache has parts in many layers; results come from the one that runs last.
+bool is_of_one_module(const std::vector<OfCalls>& of_calls, const Tables& tables) {
+  std::map<std::string_view, uint64_t> bytes_of;
+  uint64_t bytes = 0, most = 0;
+  for (const auto& [holder, calls] : of_calls) {
+    const uint64_t sum = bytes_of[attribution_of(tables, holder->stack).module] += holder->bytes;
+    bytes += holder->bytes, most = std::max(most, sum);
+  }
+  return 4 * most >= 3 * bytes;
+}
+
+void find_results(const PracticeEvidence& evidence, const DeviceAnalysis& device,
+                  std::vector<PracticeCandidate>* out) {
+  const Tables& tables = evidence.tables;
+  for (const auto& [line, of_calls] :
+       held_by_calls(evidence, device, kLeastResults, may_be_result)) {
+    if (!is_of_one_module(of_calls, tables)) continue;
+    PracticeCandidate candidate(device);
+    uint64_t bytes = 0, blocks = 0, most_calls = 0, joined = 0;
+    candidate.advice.stack = line;
+    candidate.change.rule = TraceChange::Rule::kGone;
+    for (const auto& [holder, calls] : of_calls) {
+      candidate.add_stack(holder->stack, tables);
+      candidate.change.stays_bytes += kResultsAtATime * holder->bytes / calls;
+      joined += joined_bytes(*holder, evidence, device);
+      bytes += holder->bytes, blocks += holder->count, most_calls = std::max(most_calls, calls);
+    }
+    Advice& advice = candidate.advice;
+    advice.kind = "results_kept";
+    advice.title = "results of " + std::to_string(most_calls) + " calls at " +
+                   short_line(tables, line) + " are live together: " + format_bytes(bytes) +
+                   " at the peak";
+    advice.evidence = {{"kept_bytes", bytes}, {"blocks", blocks}};
+    advice.fix = "Keep what is read later instead of the whole result: argmax, a sum, a running "
+                 "metric";
+    if (!is_host_memory(tables.devices[device.device]))
+      advice.fix += "; or move each result to the host with .cpu()";
+    if (joined != 0) {
+      advice.title += ", and a tensor joined of them is another " + format_bytes(joined);
+      advice.evidence.emplace_back("joined_bytes", joined);
+      advice.fix +=
+          ". Where all of it is needed, allocate the whole tensor first and write each result into "
+          "it: torch.cat needs the parts and the whole at once";
+    }
+    out->push_back(std::move(candidate));
+  }
+}
+
+/// Each call has data of its own. The calls of a recurrent loop or of a solver work on what the one
+/// before them made; those of a rollout look like parts of a batch, so it is a choice.
+bool has_data_of_each(const DeviceAnalysis& device, uint64_t calls) {
+  constexpr uint64_t kScalarBytes = 8;
+  return std::ranges::any_of(device.categories.at_peak, [&](const CategoryHolder& holder) {
+    return holder.category == Category::kInput && holder.count + 1 >= calls &&
+           holder.bytes > kScalarBytes * holder.count;
+  });
+}
+
+/// Losses that are added up before one backward().
+void find_graphs(const PracticeEvidence& evidence, const DeviceAnalysis& device,
+                 std::vector<PracticeCandidate>* out) {
+  const uint64_t passes = evidence.graph.backward_passes;
+  if (passes == 0) return;
+  const CallsByLine lines = held_by_calls(evidence, device, kLeastGraphs, is_of_graph);
+  const std::map<uint32_t, uint64_t> in_all = calls_in_all(lines, evidence);
+  for (const auto& [line, of_calls] : lines) {
+    std::map<uint64_t, uint64_t> bytes_of;  // by number of calls
+    uint64_t bytes = 0;
+    for (const auto& [holder, calls] : of_calls)
+      bytes_of[calls] += holder->bytes, bytes += holder->bytes;
+    const uint64_t calls =
+        std::ranges::max_element(bytes_of, {}, [](const auto& one) { return one.second; })->first;
+    if (in_all.at(line) / passes < calls) continue;  // graphs of earlier passes, or of none
+    if (!has_data_of_each(device, calls)) continue;
+    PracticeCandidate candidate(device);
+    candidate.advice.stack = line;
+    candidate.held_bytes = bytes / calls * (calls - 1);
+    candidate.advice.kind = "late_backward";
+    candidate.advice.title = "graphs of " + std::to_string(calls) + " calls at " +
+                             short_line(evidence.tables, line) +
+                             " wait for one backward pass: " + format_bytes(bytes) + " at the peak";
+    candidate.advice.fix =
+        "Call backward() on the loss of each call: gradients add up, and one graph is live at a "
+        "time";
+    candidate.advice.cost =
+        "only for calls that do not need each other, as of the parts of a batch; not for a "
+        "sequence or a rollout";
+    candidate.advice.evidence = {{"graph_bytes", bytes}, {"calls", calls}};
+    out->push_back(std::move(candidate));
+  }
+}
+
+}  // namespace
+
+void find_call_practices(const PracticeEvidence& evidence,
+                         std::vector<PracticeCandidate>* candidates) {
+  const DeviceAnalysis* device = practice_device(evidence.analysis, evidence.tables);
+  if (!device) return;
+  find_results(evidence, *device, candidates);
+  find_graphs(evidence, *device, candidates);
+}
+
+}  // namespace gpumemprof
