@@ -9,7 +9,7 @@ DOCS = ROOT / "docs"
 PAGES = ["README.md", *sorted(path.relative_to(ROOT).as_posix() for path in DOCS.rglob("*.md"))]
 
 _FENCED = re.compile(r"^( *)```(\w*)[ ]?([^\n]*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
-_LINK = re.compile(r"(?<!!)\[[^\]]+\]\(([^)#\s]*)(?:#([^)\s]*))?\)")
+_LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)#\s]*)(?:#([^)\s]*))?\)")
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,7 @@ def program(page: str) -> str:
 def links(page: str) -> list[tuple[str, str]]:
     """(file, anchor) of every link outside of code; either may be empty."""
     text = _FENCED.sub("", (ROOT / page).read_text(encoding="utf-8"))
+    # Of a link whose text is code, [`run`](run.md), the text goes and the link stays.
     return [(match[1], match[2] or "") for match in _LINK.finditer(re.sub(r"`[^`\n]*`", "", text))]
 
 

@@ -87,6 +87,14 @@ def test_a_commands_page_and_its_help_have_the_same_options(options, command):
     assert not named - of_others, "on the page, in no command's help"
 
 
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_commands_page_has_its_short_options(command):
+    shown = harness.execute([harness.COMMAND, command, "--help"]).ok().stdout.decode().partition("\nExamples:")[0]
+    page = (DOCS / "commands" / f"{command}.md").read_text()
+    short = set(re.findall(r"^  (-[a-zA-Z]),--", shown, re.MULTILINE)) - {"-h"}
+    assert [option for option in short if not re.search(rf"`{option}\b", page)] == []
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_links_lead_somewhere(page):
     here = (ROOT / page).parent
@@ -97,6 +105,19 @@ def test_links_lead_somewhere(page):
         assert path.exists(), f"{page}: {target}"
         assert path.is_relative_to(ROOT)
         assert not anchor or path.suffix != ".md" or anchor in anchors(path), f"{page}: {target}#{anchor}"
+
+
+def test_links_lead_from_the_first_page_to_every_page():
+    reached, left = {"README.md"}, ["docs/index.md"]  # the README leads to the first page
+    while left:
+        page = left.pop()
+        if page in reached:
+            continue
+        reached.add(page)
+        here = (ROOT / page).parent
+        targets = [(here / target).resolve() for target, _ in links(page) if target and "://" not in target]
+        left += [path.relative_to(ROOT).as_posix() for path in targets if path.suffix == ".md" and path.is_relative_to(DOCS)]
+    assert len(reached) > 100 and [page for page in PAGES if page not in reached] == []
 
 
 def test_every_public_class_and_function_is_in_the_reference():
