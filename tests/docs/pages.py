@@ -43,6 +43,14 @@ def links(page: str) -> list[tuple[str, str]]:
     return [(match[1], match[2] or "") for match in _LINK.finditer(re.sub(r"`[^`\n]*`", "", text))]
 
 
+_FIGURE = re.compile(r"\d[\d.]*( [KMGT]iB| [mu]?s\b)?")
+
+
+def shape(line: str) -> str:
+    """A line of a report without its figures, the space before it, and the folders of files."""
+    return _FIGURE.sub("#", " ".join(word.rpartition("/")[2] or word for word in line.split()))
+
+
 def anchors(path: Path) -> set[str]:
     """The names that a page's headings get on the site."""
     text = _FENCED.sub("", path.read_text(encoding="utf-8"))

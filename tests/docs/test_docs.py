@@ -8,7 +8,7 @@ import sys
 import harness
 import pytest
 from examples_test import OPTION, commands_in
-from pages import DOCS, PAGES, ROOT, anchors, blocks, links, program
+from pages import DOCS, PAGES, ROOT, anchors, blocks, links, program, shape
 
 PROGRAMS = [page for page in PAGES if program(page)]
 NEEDS = {"docs/guide/integrations.md": "mlflow"}
@@ -63,6 +63,26 @@ def test_commands_and_options_exist(page):
         assert shown.rc == 0, f"{page}: no subcommand in: {command}"
         for option in OPTION.findall(match[2].split(" -- ")[0]):
             assert option in shown.stdout.decode(), f"{page}: {option} in: {command}"
+
+
+def test_the_readme_shows_what_whatif_prints():
+    (block,) = (one for one in blocks("README.md") if one.text.startswith("$ gpumemprof whatif"))
+    command, _, shown = block.text.removeprefix("$ gpumemprof ").partition("\n")
+    assert harness.execute([harness.COMMAND, *command.split()], cwd=ROOT).ok().stdout.decode() == shown
+
+
+@pytest.mark.slow
+def test_the_readme_shows_what_the_demo_prints(tmp_path):
+    """Every line but for the figures, and the order of those that differ in a few bytes."""
+    pytest.importorskip("torch")
+    (block,) = (one for one in blocks("README.md") if one.text.startswith("$ gpumemprof run"))
+    recorded, _, report = block.text.partition("$ gpumemprof analyze demo.gpumemprof\n")
+    program = [sys.executable, "examples/train_transformer.py", "--device", "cpu"]
+    done = harness.execute([harness.COMMAND, "run", "-o", tmp_path / "demo.gpumemprof", "--", *program], cwd=ROOT, timeout=400).ok()
+    told = harness.execute([harness.COMMAND, "analyze", tmp_path / "demo.gpumemprof"], cwd=ROOT).ok().stdout.decode()
+    for shown, printed in ((recorded, (done.stdout + done.stderr).decode()), (report, told)):
+        lines = {shape(line) for line in printed.splitlines()}
+        assert [line for line in shown.splitlines() if line != "…" and not line.startswith("$ ") and shape(line) not in lines] == []
 
 
 def test_every_command_has_a_page():

@@ -6,7 +6,7 @@ import sys
 
 import harness
 import pytest
-from pages import blocks
+from pages import blocks, shape
 from troubles.judge import Judge, Missing, cgroup, own_shm
 
 pytest.importorskip("torch")
@@ -36,13 +36,7 @@ for _ in range(3):
     nccl.malloc({180 * MIB})
     nccl.make("cuMemHostAlloc", {9 * MIB}, 0)
 """
-_FIGURE = re.compile(r"\d[\d.]*( [KMGT]iB)?")
 SEVERITIES = ("critical", "warning", "info")
-
-
-def shape(line):
-    """A line without its figures, the space before it, and the folders of files."""
-    return _FIGURE.sub("#", " ".join(word.rpartition("/")[2] or word for word in line.split()))
 
 
 def file_of(page):
