@@ -42,6 +42,7 @@ CREATE TABLE IF NOT EXISTS gpumemprof.ranks (
   peak_reserved_bytes Nullable(Int64),
   end_bytes Nullable(Int64),
   start_time_ns Nullable(Int64),
+  end_time_ns Nullable(Int64),
   wall_offset_ns Nullable(Int64)
 ) ENGINE = MergeTree ORDER BY (run, ifNull(rank, -1), memory);
 

@@ -41,7 +41,8 @@ class Ranks final : public LakeRows {
                      {"before_bytes", false},  {"peak_bytes", false},
                      {"peak_event", false},    {"peak_time_ns", false},
                      {"peak_reserved_bytes", false}, {"end_bytes", false},
-                     {"start_time_ns", false}, {"wall_offset_ns", false}});
+                     {"start_time_ns", false}, {"end_time_ns", false},
+                     {"wall_offset_ns", false}});
   }
 
   void fill(LakeBatch* batch) override {
@@ -91,8 +92,9 @@ class Ranks final : public LakeRows {
     add_or_unknown(&to[i + 5], memory.has_times && !whole.is_snapshot()
                                    ? std::optional(whole.analysis().start_time_ns)
                                    : std::nullopt);
+    add_or_unknown(&to[i + 6], has_process && memory.has_times ? process.end_time_ns : std::nullopt);
     const bool has_wall = has_process && wall_time(process, 0).known;
-    has_wall ? to[i + 6].add(process.realtime_offset_ns) : to[i + 6].add_unknown();
+    has_wall ? to[i + 7].add(process.realtime_offset_ns) : to[i + 7].add_unknown();
   }
   static std::optional<uint64_t> most_reserved(const BlockTable& table) {
     if (table.reserved.empty()) return std::nullopt;

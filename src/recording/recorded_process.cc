@@ -128,7 +128,9 @@ void RecordedProcess::add_lanes(Merger* merger, uint64_t shift_ns, bool decodes_
   Process& process = tables_->processes[process_];
   process.first_time_ns += shift_ns;
   process.realtime_offset_ns -= static_cast<int64_t>(shift_ns);
-  sealed_->add_lanes(merger, shift_ns, decodes_ahead, &sealed_->losses());
+  const std::optional<uint64_t> last_ns =
+      sealed_->add_lanes(merger, shift_ns, decodes_ahead, &sealed_->losses());
+  if (process.exited_cleanly) process.end_time_ns = last_ns;
   for (auto& [id, stream] : raw_->streams()) {
     merger->add(std::make_unique<RawLane>(file_.get(), &stream, shift_ns, &raw_->losses()));
   }

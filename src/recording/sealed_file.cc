@@ -155,8 +155,8 @@ void SealedFile::account() {
   }
 }
 
-void SealedFile::add_lanes(Merger* merger, uint64_t shift_ns, bool decodes_ahead,
-                           SealedLosses* losses) {
+std::optional<uint64_t> SealedFile::add_lanes(Merger* merger, uint64_t shift_ns,
+                                              bool decodes_ahead, SealedLosses* losses) {
   std::vector<std::unique_ptr<SealedLane>> lanes;
   std::multimap<uint64_t, SealedLane*> by_end;  // the last time of each lane
   for (const ChunkRef& chunk : events_) {
@@ -173,6 +173,7 @@ void SealedFile::add_lanes(Merger* merger, uint64_t shift_ns, bool decodes_ahead
     fits->add(chunk);
     by_end.emplace(chunk.header.time_last_ns, fits);
   }
+  uint64_t last_ns = by_end.empty() ? 0 : by_end.rbegin()->first + shift_ns;
   constexpr size_t kFewLanes = 4;  // that may have threads: the file decides how many there are
   for (auto& lane : lanes) {
     if (decodes_ahead && lanes.size() <= kFewLanes) lane->decode_ahead();
@@ -182,8 +183,10 @@ void SealedFile::add_lanes(Merger* merger, uint64_t shift_ns, bool decodes_ahead
     EventBatch block;
     if (auto done = (this->*read)(&block); !done || block.marks.empty()) continue;
     for (Mark& mark : block.marks) mark.time_ns += shift_ns;
+    last_ns = std::max(last_ns, block.marks.back().time_ns);
     merger->add(std::make_unique<MarksLane>(std::move(block)));
   }
+  return footer_ && last_ns != 0 ? std::optional(last_ns) : std::nullopt;
 }
 
 Status SealedFile::read_marks_alone(const std::map<uint64_t, ChunkRef>& chunks, uint64_t event,

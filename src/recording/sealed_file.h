@@ -67,8 +67,10 @@ class SealedFile {
   const std::vector<ChunkRef>& checkpoints() const { return checkpoints_; }
   /// The state before the first remaining event, in the file's ids; null if nothing was dropped.
   const LiveState* state_before() const { return state_before_ ? &*state_before_ : nullptr; }
-  /// `decodes_ahead`: with a thread a lane (SealedLane).
-  void add_lanes(Merger* merger, uint64_t shift_ns, bool decodes_ahead, SealedLosses* losses);
+  /// `decodes_ahead`: with a thread a lane (SealedLane). The time of the last event or mark, with the
+  /// shift; absent if the file is not complete, or has none.
+  std::optional<uint64_t> add_lanes(Merger* merger, uint64_t shift_ns, bool decodes_ahead,
+                                    SealedLosses* losses);
   SealedLosses& losses() { return losses_; }
   const SealedLosses& losses() const { return losses_; }
   /// Marks without events in the file: those that apply at first_event() if earlier events were

@@ -58,6 +58,8 @@ def plain(runs):
                 changes.append(((row["birth_time_ns"] or 0) + offset, *place, row["birth_event"], row["size_bytes"]))
                 if row["death_event"] is not None:
                     changes.append((row["death_time_ns"] + offset, *place, row["death_event"], -row["size_bytes"]))
+            if rank["end_time_ns"] is not None:  # what it held is gone with its process
+                changes.append((rank["end_time_ns"] + offset, run.name, rank["memory"], rank["events"] + 1, -rank["end_bytes"]))
     live, most, when = 0, -1, 0
     for time_ns, *_, size in sorted(changes):
         live += size
@@ -77,6 +79,26 @@ def test_it_is_the_same_where_the_ranks_are_one_run(recordings, lake, tmp_path):
     lakes.run(["export", *recordings, "--to", "parquet", "-o", tmp_path / "one", "--no-seal"]).ok()
     (apart,), (together,) = [lakes.ask("SELECT peak_bytes, memories FROM cross_rank_peak('%')", place) for place in (lake, tmp_path / "one")]
     assert together == apart and together["memories"] == 3
+
+
+# Each keeps a tensor to its end. Rank 0 begins when rank 1 has ended.
+KEEPS = """
+import ctypes, os, torch
+kept = torch.empty((32_000_000, 48_000_000)[int(os.environ["RANK"])], dtype=torch.uint8)
+ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
+"""
+
+
+def test_what_a_rank_held_is_gone_with_its_process(tmp_path):
+    pytest.importorskip("torch")
+    for rank in (1, 0):
+        env = os.environ | {"RANK": str(rank)}
+        recording = harness.record(tmp_path / f"rank{rank}", [harness.PYTHON, "-c", KEEPS], env=env).ok().folder
+        lakes.export(recording, tmp_path / "lake")
+    ends = lakes.ask("SELECT end_bytes FROM ranks ORDER BY rank", tmp_path / "lake")
+    assert [row["end_bytes"] for row in ends] == [32_000_000, 48_000_000]
+    (row,) = lakes.ask("SELECT * FROM cross_rank_peak('%')", tmp_path / "lake")
+    assert (row["peak_bytes"], row["memories"]) == (48_000_000, 2)
 
 
 def test_of_one_rank_it_is_the_peak_of_analyze(lake):

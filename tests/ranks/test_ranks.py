@@ -80,6 +80,25 @@ def test_all_ranks_together(folders):
     assert {one["pid"]: one["at_job_peak_bytes"] for one in ranks["ranks"]} == {one["pid"]: of_process[one["pid"]] for one in ranks["ranks"]}
 
 
+# Each keeps a tensor to its end. Rank 0 begins when rank 1 has ended.
+KEEPS = """
+import ctypes, os, torch
+kept = torch.empty((32_000_000, 48_000_000)[int(os.environ["RANK"])], dtype=torch.uint8)
+ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
+"""
+
+
+def test_what_a_rank_still_held_ends_with_its_process(tmp_path):
+    for rank in (1, 0):
+        environment = {**jobs.ENVIRONMENT, "RANK": str(rank), "WORLD_SIZE": "2"}
+        harness.record(tmp_path / str(rank), [harness.PYTHON, "-c", KEEPS], env=environment).ok()
+    report = jobs.analyze(tmp_path / "0", tmp_path / "1")
+    ranks = report["ranks"]
+    assert [one["peak_bytes"] for one in ranks["ranks"]] == [32_000_000, 48_000_000]
+    assert ranks["job_peak_bytes"] == 48_000_000
+    assert [one["at_job_peak_bytes"] for one in ranks["ranks"]] == [0, 48_000_000]
+
+
 def test_sharded(folders):
     ranks = jobs.ranks_of(folders("sharded"))
     assert kinds(ranks) == ["sharded"]

@@ -23,11 +23,22 @@ void JobPass::meet(uint16_t device) {
     OfDevice& one = devices_.emplace_back();
     if (i >= tables_.devices.size()) continue;
     const Device& memory = tables_.devices[i];
-    const bool is_of_rank =
-        memory.process < tables_.processes.size() && tables_.processes[memory.process].rank;
-    if (!is_of_rank || memory.layer == Layer::kDriver || is_host_blocks(memory)) continue;
+    if (memory.process >= tables_.processes.size()) continue;
+    const Process& process = tables_.processes[memory.process];
+    if (!process.rank || memory.layer == Layer::kDriver || is_host_blocks(memory)) continue;
     one.kind = is_host_memory(memory) ? kHost : kAccelerator;
+    if (process.end_time_ns) ends_.emplace(*process.end_time_ns, static_cast<uint16_t>(i));
   }
+  if (!ends_.empty()) next_end_ns_ = ends_.begin()->first;
+}
+
+void JobPass::end_processes(uint64_t time_ns) {
+  while (!ends_.empty() && ends_.begin()->first < time_ns) {
+    OfDevice& one = devices_[ends_.begin()->second];
+    set_live(&one, &kinds_[one.kind], 0);
+    ends_.erase(ends_.begin());
+  }
+  next_end_ns_ = ends_.empty() ? UINT64_MAX : ends_.begin()->first;
 }
 
 void JobPass::begin_batch(const EventBatch& batch) {

@@ -47,12 +47,12 @@ class JobPass {
   void on_level(uint16_t device, uint64_t live_bytes, uint64_t time_ns) {
     if (device >= devices_.size()) [[unlikely]]
       meet(device);
+    if (time_ns > next_end_ns_) [[unlikely]]
+      end_processes(time_ns);
     OfDevice& one = devices_[device];
     if (one.kind == kNeither) return;
     OfKind& all = kinds_[one.kind];
-    if (one.epoch != all.epoch) one.at_peak = one.live, one.epoch = all.epoch;
-    all.sum += live_bytes - one.live;
-    one.live = live_bytes;
+    set_live(&one, &all, live_bytes);
     if (all.sum <= all.peak) return;
     all.peak = all.sum, all.time_ns = time_ns;
     ++all.epoch;
@@ -72,6 +72,13 @@ class JobPass {
   using Entered = std::map<uint32_t, uint64_t>;
 
   void meet(uint16_t device);
+  static void set_live(OfDevice* one, OfKind* all, uint64_t live_bytes) {
+    if (one->epoch != all->epoch) one->at_peak = one->live, one->epoch = all->epoch;
+    all->sum += live_bytes - one->live;
+    one->live = live_bytes;
+  }
+  /// What a process still held when it ended is nobody's after that.
+  void end_processes(uint64_t time_ns);
   static void end(const Entered& entered, JobSums* sums);
   JobPeak peak_of(Kind kind) const;
 
@@ -79,6 +86,8 @@ class JobPass {
   size_t ranks_ = 0;  // recorded ones
   std::vector<OfDevice> devices_;
   std::array<OfKind, 2> kinds_;
+  std::multimap<uint64_t, uint16_t> ends_;  // of devices, by the end of their process
+  uint64_t next_end_ns_ = UINT64_MAX;
   std::map<uint64_t, Entered> open_;  // by collective
   JobSums sums_;
 };

@@ -59,6 +59,21 @@ TEST(JobPass, KeepsWhatEachHeldAtThePeak) {
   EXPECT_EQ(pass.finish().host.by_device, (std::vector<uint64_t>{70, 30}));
 }
 
+TEST(JobPass, WhatAnEndedProcessStillHeldIsNotCountedAfterItsEnd) {
+  Tables tables = ranks(2);
+  tables.processes[1].end_time_ns = 3;  // after its last event: it waited for the other
+  JobPass pass(tables);
+  pass.on_level(0, 40, 1);
+  pass.on_level(1, 50, 2);
+  pass.on_level(0, 60, 3);  // 110, the most
+  pass.on_level(0, 90, 4);  // 140 with what rank 1 had not freed
+  EXPECT_EQ(pass.finish().host.bytes, 110u);
+  EXPECT_EQ(pass.finish().host.by_device, (std::vector<uint64_t>{60, 50}));
+  pass.on_level(0, 120, 5);
+  EXPECT_EQ(pass.finish().host.bytes, 120u);
+  EXPECT_EQ(pass.finish().host.by_device, (std::vector<uint64_t>{120, 0}));
+}
+
 TEST(JobPass, CountsWhoEntersLastAndHowLongTheMiddleOneWaited) {
   const Tables tables = ranks(4);
   JobPass pass(tables);

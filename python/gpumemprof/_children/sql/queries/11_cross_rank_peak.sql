@@ -1,8 +1,10 @@
 -- cross_rank_peak(runs): the most that all ranks of the matching runs held together at one time, and when; it covers memories like the main one.
+-- What a process that exited by itself still held ends with it: at ranks.end_time_ns, after its last event.
 -- Exact without sorting every event: of every slice of time it is known what was held at its end, and how far it can have
 -- gone meanwhile. Only events of slices that could have the peak are looked at.
 WITH clocks AS (
-  SELECT r.run AS run, r.memory AS memory, COALESCE(r.wall_offset_ns, 0) AS offset_ns
+  SELECT r.run AS run, r.memory AS memory, COALESCE(r.wall_offset_ns, 0) AS offset_ns, r.end_time_ns AS end_time_ns, r.end_bytes AS end_bytes,
+    r.events AS events
   FROM ranks AS r
   JOIN (SELECT DISTINCT run, backend, layer FROM ranks WHERE is_main) AS t ON t.run = r.run AND t.backend = r.backend AND t.layer = r.layer
   WHERE r.run LIKE :in_runs AND (r.peak_time_ns IS NOT NULL OR r.peak_event = 0)
@@ -28,9 +30,16 @@ parts AS (
   CROSS JOIN grid AS g
   GROUP BY s.run, s.memory, CAST(COALESCE(FLOOR((s.slice * s.slice_ns - g.base_ns) / g.slice_ns), -1) AS BIGINT)
 ),
+-- What is gone with its process.
+exits AS (
+  SELECT CAST(FLOOR((k.end_time_ns + k.offset_ns - g.base_ns) / g.slice_ns) AS BIGINT) AS slice, -k.end_bytes AS net_bytes, 0 AS rise_bytes
+  FROM clocks AS k
+  CROSS JOIN grid AS g
+  WHERE k.end_time_ns IS NOT NULL
+),
 sums AS (
   SELECT a.slice AS slice, SUM(a.net_bytes) AS net_bytes, SUM(a.rise_bytes) AS rise_bytes
-  FROM parts AS a
+  FROM (SELECT slice, net_bytes, rise_bytes FROM parts UNION ALL SELECT slice, net_bytes, rise_bytes FROM exits) AS a
   GROUP BY a.slice
 ),
 ends AS (
@@ -66,6 +75,10 @@ deaths AS (
   SELECT i.run AS run, i.memory AS memory, i.death_event AS event, i.death_time_ns AS time_ns, -i.size_bytes AS added_bytes
   FROM intervals AS i
   WHERE i.death_time_ns >= (SELECT from_ns FROM bounds) AND i.death_time_ns < (SELECT to_ns FROM bounds)
+  UNION ALL
+  SELECT k.run AS run, k.memory AS memory, k.events + 1 AS event, k.end_time_ns AS time_ns, -k.end_bytes AS added_bytes
+  FROM clocks AS k
+  WHERE k.end_time_ns >= (SELECT from_ns FROM bounds) AND k.end_time_ns < (SELECT to_ns FROM bounds)
 ),
 moments AS (
   SELECT c.time_ns AS time_ns,
