@@ -83,7 +83,8 @@ constexpr LeakName kEvaluation = {
     "evaluation_without_no_grad", "outputs of a model are kept together with their graph", kNoGraph};
 constexpr LeakName kHidden = {
     "hidden_state_not_detached", "a state carries the graph of all earlier steps into the next one",
-    "detach the state at the end of every step or every few steps: state = state.detach()"};
+    "detach the state at the end of every step or every few steps: state = state.detach(), or for "
+    "a tuple state = tuple(s.detach() for s in state)"};
 constexpr LeakName kCycle = {
     "graph_cycle", "gradients made with create_graph form a cycle with their graph",
     "use torch.autograd.grad for the gradients, or set .grad to None after use"};
