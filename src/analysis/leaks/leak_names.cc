@@ -33,12 +33,16 @@ bool is_graph_whole(const LeakEvidence& e) {
 }
 /// Beside numbers with a graph of which a backward pass left nothing, it holds tensors without one:
 /// what grows are these.
-bool is_beside_graphs(const LeakEvidence& e) {
+bool is_beside_numbers(const LeakEvidence& e) {
   constexpr uint64_t kNumberBytes = 64;
-  if (!has_graph(e) || 2 * e.holder->tensors < 3 * e.holder->with_graph) return false;
+  if (!is_scalar(e) || 2 * e.holder->tensors < 3 * e.holder->with_graph) return false;
   const uint64_t blocks = without_leaves(*e.holder);
   const uint64_t saved = blocks - std::min(blocks, e.holder->tensors);
   return 2 * saved < e.holder->with_graph && e.held_bytes > kNumberBytes * e.held_blocks;
+}
+/// What grows are tensors with a graph.
+bool keeps_graphs(const LeakEvidence& e) {
+  return has_graph(e) && !is_beside_numbers(e) && !e.grows_one_block;
 }
 /// A few tensors, the state of a recurrent layer or two, with the graph of many steps behind them.
 bool is_carried_on(const LeakEvidence& e) {
@@ -186,15 +190,10 @@ constexpr Rule kRules[] = {
        return is_scalar(e) && makes_predictions(e) && is_graph_whole(e) && !e.grows_one_block;
      },
      kEvaluation},
-    {[](const LeakEvidence& e) {
-       return is_scalar(e) && !e.grows_one_block && !is_beside_graphs(e);
-     },
-     kLoss},
+    {[](const LeakEvidence& e) { return is_scalar(e) && keeps_graphs(e); }, kLoss},
     {[](const LeakEvidence& e) { return is_graph_whole(e) && !e.grows_one_block; }, kEvaluation},
-    {[](const LeakEvidence& e) { return has_graph(e) && !e.in_module && !e.grows_one_block; },
-     kTensorsWithGraph},
-    {[](const LeakEvidence& e) { return has_graph(e) && !e.grows_one_block; },
-     kActivationsWithGraph},
+    {[](const LeakEvidence& e) { return keeps_graphs(e) && !e.in_module; }, kTensorsWithGraph},
+    {[](const LeakEvidence& e) { return keeps_graphs(e); }, kActivationsWithGraph},
     // A process that trains is a rank, whoever started it.
     {[](const LeakEvidence& e) { return e.in_child && !e.is_training; },
      {"worker_growth", "a worker process keeps more with every task",

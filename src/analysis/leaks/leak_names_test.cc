@@ -93,6 +93,19 @@ TEST(LeakNames, TensorsBesideLossesWhoseBackwardPassRanAreWhatGrows) {
   EXPECT_EQ(held_by(whole, kept), "loss_kept_with_graph") << "no backward pass ran";
 }
 
+TEST(LeakNames, BatchesBesideLossesAreNamedAsBatchesAlone) {
+  // history.append((x, loss)) in 39 steps: x has 512 KiB and no graph, so .detach() frees nothing.
+  const TensorHolder history{.owner = "variable", .through = {"list", "tuple"}, .tensors = 78,
+                             .with_graph = 39, .scalars = 39, .in_pairs = 78, .storages = 78};
+  const LeakEvidence batches{.is_training = true, .holder = &history, .held_blocks = 39,
+                             .held_bytes = 39 << 19};
+  EXPECT_EQ(name(batches), kGrowth);
+  EXPECT_STREQ(name_leak(batches).fix, "remove old entries, or cap how many are kept");
+  const LeakEvidence losses{.is_training = true, .holder = &history, .held_blocks = 39,
+                            .held_bytes = 39 * 4};
+  EXPECT_EQ(name(losses), "loss_kept_with_graph");
+}
+
 TEST(LeakNames, SingleNumbersWithAGraphAreLossesUnlessTheyWerePredicted) {
   TensorHolder losses{.owner = "variable",
                       .through = {"list"},
