@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ranges>
 #include <utility>
 
 #include "analysis/finding.h"
@@ -317,19 +318,34 @@ class Patterns {
     return out;
   }
 
+  /// With those of the warm-up that come as regularly before them: an evaluation of every epoch may
+  /// begin with the first. `bytes`: the highest above its surroundings.
+  std::vector<size_t> with_earlier(std::vector<size_t> at, double* bytes) const {
+    if (!levels_.are_steps) return at;
+    for (const SpikeSample& early : ceiling_.warmup_spikes | std::views::reverse) {
+      std::vector<size_t> longer = {early.sample};
+      longer.insert(longer.end(), at.begin(), at.end());
+      if (!regular_gap(longer)) continue;
+      at = std::move(longer);
+      *bytes = std::max(*bytes, early.above_bytes);
+    }
+    return at;
+  }
+
   void find_spikes() {
     for (const SeriesFinding& found : ceiling_.findings) {
       if (found.type != "spikes" || ceiling_.spike_samples.empty()) continue;
-      const std::vector<size_t> at = spikes();
+      double bytes = found.bytes;
+      const std::vector<size_t> at = with_earlier(spikes(), &bytes);
       const auto highest =
           *std::ranges::max_element(at, {}, [&](size_t i) { return levels_.ceiling[i]; });
       // The last of those that come regularly may come after all steps.
-      const double least_bytes = levels_.ceiling[highest] - found.bytes / 2;
+      const double least_bytes = levels_.ceiling[highest] - bytes / 2;
       const std::optional<double> to_end = gap_to_the_end(at, least_bytes);
       const std::optional<double> gap = to_end ? to_end : regular_gap(at);
       std::vector<std::pair<std::string, uint64_t>> figures = {
           {"count", at.size() + (to_end ? 1 : 0)},
-          {"highest_above_bytes", whole(found.bytes)},
+          {"highest_above_bytes", whole(bytes)},
           {"highest_bytes", whole(levels_.ceiling[highest])}};
       std::string where;
       if (levels_.are_steps) {
@@ -356,7 +372,7 @@ class Patterns {
         why_no_spike_ = "without steps a spike cannot be told from normal work";
       }
       add(FindingKind::kSpike, why_no_spike_.empty() ? found.severity : Severity::kInfo,
-          "memory spikes by up to " + size_text(found.bytes) + ": " + where, found.bytes,
+          "memory spikes by up to " + size_text(bytes) + ": " + where, bytes,
           found.confidence, std::move(figures), "");
     }
   }

@@ -250,6 +250,7 @@ SeriesReport analyze_series(std::span<const double> times_s, std::span<const dou
   if (answers.spikes) {
     add_spikes(*answers.spikes, series, &report);
     report.spike_samples = answers.spikes->samples;
+    report.warmup_spikes = answers.spikes->in_warmup;
   }
   if (answers.cycles) add_cycles(*answers.cycles, &report);
   add_fragmentation(options, &report);

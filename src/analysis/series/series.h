@@ -49,6 +49,12 @@ struct SeriesInsight {
   Evidence evidence;
 };
 
+/// A sample that stands out, and by how much.
+struct SpikeSample {
+  size_t sample = 0;
+  double above_bytes = 0;
+};
+
 struct SeriesReport {
   size_t samples = 0;          ///< used
   size_t ignored_samples = 0;  ///< no number, or negative
@@ -60,6 +66,7 @@ struct SeriesReport {
   std::vector<SeriesPattern> patterns;
   std::vector<SeriesInsight> insights;
   std::vector<size_t> spike_samples;  ///< indexes in the order of time, where spikes were found
+  std::vector<SpikeSample> warmup_spikes;  ///< before them, in what is else left out
   Score score;
   /// Questions without an answer, and why: {"fragmentation", "no sizes of free blocks"}.
   std::vector<std::pair<std::string, std::string>> unknown;

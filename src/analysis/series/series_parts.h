@@ -51,6 +51,7 @@ std::string too_few_samples(size_t samples);
 /// Samples that stand out from their surroundings and are gone after a few.
 struct Spikes {
   std::vector<size_t> samples;
+  std::vector<SpikeSample> in_warmup;  ///< as high as these; no reason to speak of spikes alone
   size_t highest = 0;
   double highest_above_bytes = 0;
   double z = 0;  ///< of the highest

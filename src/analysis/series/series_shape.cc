@@ -100,9 +100,13 @@ std::optional<Spikes> find_spikes(const Series& series) {
   const std::vector<double> above = above_surroundings(values, kReach);
   const double scale = std::max(kNormal * median_absolute_deviation(above), usual_step(values));
   Spikes spikes;
-  for (size_t i = series.warmup; i < values.size(); ++i) {
+  for (size_t i = 0; i < values.size(); ++i) {
     if (above[i] <= 0 || above[i] < series.least_move || above[i] <= kLeastSpikeZ * scale ||
         !comes_and_goes(values, i, above[i]) || is_on_a_ramp(values, i)) {
+      continue;
+    }
+    if (i < series.warmup) {
+      spikes.in_warmup.push_back({i, above[i]});
       continue;
     }
     spikes.samples.push_back(i);
