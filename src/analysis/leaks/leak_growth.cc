@@ -143,16 +143,27 @@ std::vector<Rise> rises_of(const std::vector<double>& floors, const Period& peri
   return out;
 }
 
+/// How often the floor went up between two rises that stay: by blocks that were released later.
+uint64_t undone_rises(const Points& points, const Rise& from, const Rise& to) {
+  uint64_t rises = 0;
+  for (size_t i = 1; i < points.size(); ++i) {
+    const bool is_between = points.steps[i - 1] >= from.step + 2 && points.steps[i] <= to.step + 1;
+    rises += is_between && points.floors[i] > points.floors[i - 1];
+  }
+  return rises;
+}
+
 /// The first rise of each phase in which it grows: of a burst, or of steps that grow one after the
-/// other.
-std::vector<Rise> phases_of(const std::vector<Rise>& rises) {
+/// other. A pause ends a phase, and is none where it grew and gave that back.
+std::vector<Rise> phases_of(const std::vector<Rise>& rises, const Points& points) {
   double least = std::numeric_limits<double>::max();
   for (size_t i = 1; i < rises.size(); ++i) {
     least = std::min(least, rises[i].step - rises[i - 1].step);
   }
   std::vector<Rise> out = {rises.front()};
   for (size_t i = 1; i < rises.size(); ++i) {
-    if (rises[i].step - rises[i - 1].step > kPhaseApart * least) out.push_back(rises[i]);
+    if (rises[i].step - rises[i - 1].step <= kPhaseApart * least) continue;
+    if (undone_rises(points, rises[i - 1], rises[i]) <= 1) out.push_back(rises[i]);
   }
   return out;
 }
@@ -160,9 +171,10 @@ std::vector<Rise> phases_of(const std::vector<Rise>& rises) {
 /// From the beginning of a phase to that of the last, or where there is one alone, from the end of
 /// its first rise to that of its last: so growth is counted with the steps that it stands for. Of a
 /// phase that the warm-up has cut the beginning is not known.
-void measure(const std::vector<Rise>& rises, bool begins_late, LeakGrowth* growth) {
+void measure(const std::vector<Rise>& rises, const Points& points, bool begins_late,
+             LeakGrowth* growth) {
   for (const Rise& rise : rises) growth->rise_steps.push_back(static_cast<uint64_t>(rise.step));
-  std::vector<Rise> phases = phases_of(rises);
+  std::vector<Rise> phases = phases_of(rises, points);
   if (phases.size() > 2 && !begins_late) phases.erase(phases.begin());
   double bytes = rises.back().after - rises.front().after;
   double steps = rises.back().step - rises.front().step;
@@ -199,10 +211,9 @@ std::optional<LeakGrowth> figures(const std::vector<double>& floors, const Perio
   }
   LeakGrowth growth{.warm_up_steps = static_cast<uint64_t>(points.steps.front())};
   growth.slows = slows_down(kept);
-  growth.steps_after_warm_up = period.steps() - std::min(period.steps(), growth.warm_up_steps);
   const std::vector<Rise> rises = rises_of(floors, period, warm_up(period));
   if (rises.size() < 2) return std::nullopt;
-  measure(rises, begins_late, &growth);
+  measure(rises, points, begins_late, &growth);
   return growth;
 }
 

@@ -21,7 +21,6 @@ struct LeakGrowth {
   uint64_t rises = 0;               ///< how often it went up and never came back
   uint64_t points = 0;              ///< of the floor that were compared
   uint64_t warm_up_steps = 0;       ///< left out before
-  uint64_t steps_after_warm_up = 0; ///< to the end of the run
   std::vector<uint64_t> rise_steps; ///< when the rises were over
   bool slows = false;  ///< its last third grew 2.5 times less than its first, or even less
 };

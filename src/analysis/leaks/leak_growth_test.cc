@@ -131,6 +131,14 @@ TEST(LeakGrowth, BurstsCountByTheStepsBetweenThem) {
   EXPECT_EQ(found->grown_bytes, 70 * found->steps);
 }
 
+TEST(LeakGrowth, WhatIsReleasedOnceIsNoPauseBetweenBursts) {
+  // 100 bytes a step; in step 50 the collector frees ten blocks.
+  const auto found = growth([](uint32_t step) { return step * 100 - (step < 50 ? 0 : 1000); });
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->steps, 58) << "from step 20, the warm-up, to 78, as the last is left out";
+  EXPECT_EQ(found->grown_bytes, 58 * 100 - 1000);
+}
+
 /// Twelve windows after every `steps` steps, in each of which `grows` bytes more stay; the last
 /// after the last step.
 std::optional<LeakGrowth> validations(uint32_t epochs, uint32_t steps, uint64_t grows) {

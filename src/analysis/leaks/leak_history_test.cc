@@ -147,6 +147,18 @@ TEST_F(LeakHistory, FewStepsKeepAWholeNumberOfBlocksEach) {
   EXPECT_EQ(leaks[0].survivors_a_step, 1) << "8 blocks in the 8 steps after a warm-up of 4";
 }
 
+TEST_F(LeakHistory, BlocksAStepTimesTheirSizeAreTheBytesAStep) {
+  for (int i = 0; i < 50; ++i) step(48);
+  for (size_t i = 15; i < 25; ++i) {  // older than the warm-up of 25 steps
+    append(&events_, {.time_ns = ++time_, .action = Action::kFreeCompleted, .address = kept_[i]});
+  }
+  for (int i = 0; i < 50; ++i) step(48);
+  const auto leaks = find_leaks(histories(), tables_);
+  ASSERT_EQ(leaks.size(), 1);
+  EXPECT_LT(leaks[0].bytes_a_step, 48);
+  EXPECT_DOUBLE_EQ(48 * leaks[0].survivors_a_step, leaks[0].bytes_a_step);
+}
+
 TEST_F(LeakHistory, ALossOfFourBytesIsFoundOnTheStackThatMakesLargeBlocksThatGo) {
   for (uint64_t i = 0; i < 80; ++i) {
     append(&events_, {.time_ns = ++time_, .address = 2, .size_bytes = 256'000, .stack = leak_});

@@ -20,9 +20,14 @@ namespace gpumemprof {
 namespace {
 
 /// Of one process, by site: the blocks that were made after the warm-up and are live; `old_count`
-/// of them before the last steps, `in_steps` between the ends of the warm-up and of the last step.
+/// of them before the last steps.
 struct Survivors {
-  uint64_t count = 0, largest_bytes = 0, bytes = 0, old_count = 0, in_steps = 0;
+  uint64_t count = 0, largest_bytes = 0, bytes = 0, old_count = 0, old_bytes = 0;
+  /// Of a block that stays: one of the last steps may be replaced in the next.
+  double mean_bytes() const {
+    return old_count != 0 ? static_cast<double>(old_bytes) / static_cast<double>(old_count)
+                          : static_cast<double>(bytes) / static_cast<double>(count);
+  }
 };
 using SurvivorsBySite = absl::flat_hash_map<SiteKey, Survivors>;
 
@@ -43,15 +48,13 @@ SurvivorsBySite survivors_since(uint64_t warm_up_steps, const ProcessHistory& hi
   const uint64_t last_steps = std::max<uint64_t>(2, period.steps() / kLastSteps);
   const uint64_t last_ns =
       time_after(period.steps() - std::min(last_steps, period.steps()), history, period);
-  const uint64_t steps_end_ns = time_after(period.steps(), history, period);
   SurvivorsBySite out;
   for (const KeptBlock& block : history.kept) {
     if (block.time_ns == LiveBlock::kUnknownTime || block.time_ns < time_ns) continue;
     Survivors& of_site = out[site_key_of(block)];
     ++of_site.count;
     of_site.bytes += block.size_bytes;
-    of_site.old_count += block.time_ns < last_ns;
-    of_site.in_steps += block.time_ns > time_ns && block.time_ns <= steps_end_ns;
+    if (block.time_ns < last_ns) ++of_site.old_count, of_site.old_bytes += block.size_bytes;
     of_site.largest_bytes = std::max(of_site.largest_bytes, block.size_bytes);
   }
   return out;
@@ -79,10 +82,8 @@ void add(const SiteHistory& site, const LeakGrowth& growth, const SurvivorsBySit
     stack.largest_bytes = known->second.largest_bytes;
     stack.survivor_bytes = known->second.bytes;
     stack.old_survivors = known->second.old_count;
-    if (growth.steps_after_warm_up != 0) {
-      leak->survivors_a_step += static_cast<double>(known->second.in_steps) /
-                                static_cast<double>(growth.steps_after_warm_up);
-    }
+    if (known->second.bytes != 0)
+      leak->survivors_a_step += growth.bytes_a_step / known->second.mean_bytes();
   }
   leak->bytes_a_step += growth.bytes_a_step;
   leak->live_bytes += site.live_bytes;
