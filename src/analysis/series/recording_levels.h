@@ -21,11 +21,16 @@ struct RecordingLevels {
 };
 
 RecordingLevels levels_of_steps(const StepLevels& known);
-RecordingLevels levels_of_timeline(const Timeline& timeline);
+/// The floor to the last allocation, when `last_bytes` were live: what is freed later, the program
+/// frees as it ends.
+RecordingLevels levels_of_timeline(const Timeline& timeline, uint64_t last_bytes);
 
 /// Of levels that are no steps: fewer than 12 rises of the floor, as in the search for leaks, or all
 /// of them within a second.
 bool rises_as_a_program_begins(const RecordingLevels& levels);
+/// Likewise, what is never given back rises in the last third, too, and in no one jump: so few
+/// rises tell neither that it grows nor that it does not.
+bool rises_to_the_end(const RecordingLevels& levels);
 
 /// 0 where the later is the earlier.
 inline double seconds_between(uint64_t later_ns, uint64_t earlier_ns) {

@@ -51,7 +51,8 @@ class Patterns {
            DeviceAnalysis* device)
       : tables_(tables), start_ns_(analysis.start_time_ns), device_(*device) {
     const bool has_steps = device->step_levels.levels().size() >= kLeastSteps;
-    const RecordingLevels of_timeline = levels_of_timeline(device->timeline);
+    const RecordingLevels of_timeline =
+        levels_of_timeline(device->timeline, bytes_before_exit(*device));
     levels_ = has_steps ? levels_of_steps(device->step_levels) : of_timeline;
     look_for_cycles();
     SeriesOptions options;
@@ -60,7 +61,7 @@ class Patterns {
     }
     floor_ = analyze_series(levels_.times_s, levels_.floor, options);
     ceiling_ = analyze_series(levels_.ceiling_times_s, levels_.ceiling, options);
-    whole_ = analyze_series(of_timeline.times_s, of_timeline.ceiling, options);
+    whole_ = analyze_series(of_timeline.ceiling_times_s, of_timeline.ceiling, options);
     for (const Finding& finding : analysis.findings) {
       const bool is_here = finding.device == device->device ||
                            std::ranges::find(device->parts, finding.device) != device->parts.end();
@@ -130,8 +131,10 @@ class Patterns {
   }
 
   void find_growth() {
+    bool is_told = false;
     for (const SeriesFinding& found : floor_.findings) {
       if (found.type != "monotonic_increase") continue;
+      is_told = true;
       if (rises_as_a_program_begins(levels_)) {
         if (why_no_growth_.empty())
           why_no_growth_ = "memory rose too few times, or for less than a second";
@@ -169,6 +172,8 @@ class Patterns {
           (has_leak_ || is_harmless || name_growing_line(device_, tables_, found.bytes, &findings_.back()));
       if (!is_line_named) findings_.back().fix = fix_of_growth(device_);
     }
+    if (!is_told && why_no_growth_.empty() && rises_to_the_end(levels_))
+      why_no_growth_ = "memory rose to the end, but too few times to tell";
   }
 
   /// In how many steps a moment lies behind the first.

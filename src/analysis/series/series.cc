@@ -124,8 +124,8 @@ void add_spikes(const Spikes& spikes, const Series& series, SeriesReport* report
   report->patterns.push_back({"spike", severity, what, evidence});
 }
 
-void add_kept(const KeptMemory& kept, SeriesReport* report) {
-  const double left = kept.final_bytes - kept.base_bytes;
+void add_kept(const LargestRise& kept, SeriesReport* report) {
+  const double left = kept.kept_bytes();
   const std::string description =
       kept.base_bytes > 0
           ? text("Final memory %.1fx initial memory: ", kept.final_bytes / kept.base_bytes)
@@ -133,7 +133,7 @@ void add_kept(const KeptMemory& kept, SeriesReport* report) {
   report->findings.push_back({"insufficient_cleanup",
                               left >= kept.base_bytes ? Severity::kWarning : Severity::kInfo,
                               description + size(left) + " of a rise of " +
-                                  size(kept.peak_bytes - kept.base_bytes) + " were not released",
+                                  size(kept.bytes()) + " were not released",
                               left,
                               kept.kept_share(),
                               {{"kept_bytes", left},
@@ -237,7 +237,7 @@ SeriesReport analyze_series(std::span<const double> times_s, std::span<const dou
       answers.growth = find_growth(series);
     }
     answers.spikes = find_spikes(series);
-    answers.kept = find_kept_memory(series);
+    answers.rise = find_rise(series);
     answers.cycles = find_cycles(series, answers.spikes);
     add_time_at_peak(series, &report);
   } else {
@@ -246,7 +246,7 @@ SeriesReport analyze_series(std::span<const double> times_s, std::span<const dou
     report.unknown.emplace_back("score", why);
   }
   if (answers.growth) add_growth(*answers.growth, options, &report);
-  if (answers.kept) add_kept(*answers.kept, &report);
+  if (answers.rise && is_kept(*answers.rise, series)) add_kept(*answers.rise, &report);
   if (answers.spikes) {
     add_spikes(*answers.spikes, series, &report);
     report.spike_samples = answers.spikes->samples;

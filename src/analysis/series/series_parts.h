@@ -58,12 +58,20 @@ struct Spikes {
 };
 std::optional<Spikes> find_spikes(const Series& series);
 
-/// What was not given back after a rise.
-struct KeptMemory {
+/// The rise to the highest level after the warm-up, and what was left of it.
+struct LargestRise {
   double base_bytes = 0, peak_bytes = 0, final_bytes = 0;
-  double kept_share() const { return (final_bytes - base_bytes) / (peak_bytes - base_bytes); }
+  bool is_settled = true;  ///< memory does not move at the end
+  double bytes() const { return peak_bytes - base_bytes; }
+  double kept_bytes() const { return final_bytes - base_bytes; }
+  double kept_share() const { return kept_bytes() / bytes(); }
 };
-std::optional<KeptMemory> find_kept_memory(const Series& series);
+/// Nothing where memory does not rise.
+std::optional<LargestRise> find_rise(const Series& series);
+/// All of it but for little. Where it is neither this nor kept, too little was given back to tell.
+bool is_released(const LargestRise& rise, const Series& series);
+/// A part was given back, and much was not.
+bool is_kept(const LargestRise& rise, const Series& series);
 
 /// Up and down again, at least three times.
 struct Cycles {
@@ -79,7 +87,7 @@ std::string pace_words(double period_spread, const std::string& period);
 struct SeriesAnswers {
   std::optional<Growth> growth;
   std::optional<Spikes> spikes;
-  std::optional<KeptMemory> kept;
+  std::optional<LargestRise> rise;
   std::optional<Cycles> cycles;
 };
 Score score_series(const SeriesReport& report, const Series& series, const SeriesAnswers& answers,

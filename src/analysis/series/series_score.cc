@@ -35,12 +35,18 @@ ScorePart growth_part(const SeriesAnswers& answers) {
 
 ScorePart cleanup_part(const Series& series, const SeriesAnswers& answers) {
   if (series.end < 10) return {"cleanup", 1.5, std::nullopt, "fewer than 10 samples"};
+  const std::optional<LargestRise>& rise = answers.rise;
+  if (rise && is_kept(*rise, series)) {
+    return known("cleanup", 1.5, kBest * (1 - rise->kept_share()),
+                 "the part of a rise that was kept");
+  }
   // Nothing is released of what still grows; that is the growth's part.
-  if (!answers.kept && answers.growth)
-    return {"cleanup", 1.5, std::nullopt, "memory grows to the end"};
-  if (!answers.kept) return known("cleanup", 1.5, kBest, "the rise was released");
-  return known("cleanup", 1.5, kBest * (1 - answers.kept->kept_share()),
-               "the part of a rise that was kept");
+  if (answers.growth) return {"cleanup", 1.5, std::nullopt, "memory grows to the end"};
+  if (!rise) return known("cleanup", 1.5, kBest, "memory did not rise after the warm-up");
+  if (is_released(*rise, series)) return known("cleanup", 1.5, kBest, "the rise was released");
+  return {"cleanup", 1.5, std::nullopt,
+          rise->is_settled ? "less than a fifth of the rise was released"
+                           : "memory still moves at the end"};
 }
 
 ScorePart spikes_part(const Series& series, const SeriesAnswers& answers) {

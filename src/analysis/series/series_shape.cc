@@ -39,24 +39,22 @@ double usual_step(std::span<const double> values) {
 }
 
 /// Base and final level where memory does not go up and down often enough to have valleys.
-std::optional<KeptMemory> kept_without_cycles(const Series& series) {
+LargestRise rise_without_cycles(const Series& series) {
   const auto values = series.values_from(series.warmup);
-  const size_t tenth = std::max<size_t>(3, values.size() / 10);
-  if (values.size() < 2 * tenth + 1) return std::nullopt;
+  const size_t tenth = std::min(values.size(), std::max<size_t>(3, values.size() / 10));
   const auto peak = std::ranges::max_element(values);
   const auto tail = values.last(tenth);
-  if (peak == values.begin() || peak >= tail.begin()) return std::nullopt;
-  const double base = *std::min_element(values.begin(), peak);
+  const double base = *std::min_element(values.begin(), peak + 1);
   const auto [low, high] = std::ranges::minmax(tail);
-  // An end that still moves says nothing of where memory settles.
-  if (high - low > kTurnShare * (*peak - base)) return std::nullopt;
+  const bool is_settled = values.size() > 2 * tenth && peak < tail.begin() &&
+                          high - low <= kTurnShare * (*peak - base);
   // What fell lower after the peak was released: the tail is another rise.
-  return KeptMemory{base, *peak, *std::min_element(peak, values.end())};
+  return {base, *peak, *std::min_element(peak, values.end()), is_settled};
 }
 
 /// Base and final level where memory goes up and down. A sample meets a valley where it meets it,
 /// so one valley above another is chance: each of the last lies above each of the first.
-std::optional<KeptMemory> kept_with_cycles(const Series& series) {
+std::optional<LargestRise> rise_with_cycles(const Series& series) {
   std::vector<double> valleys;
   size_t first = 0, last = 0;
   for (const Extremum& turn : turns_of(series, series.warmup)) {
@@ -67,9 +65,9 @@ std::optional<KeptMemory> kept_with_cycles(const Series& series) {
   }
   if (valleys.size() < kLeastValleys) return std::nullopt;
   const size_t count = std::min(valleys.size() / 3, kEnoughValleys);
-  return KeptMemory{std::ranges::max(std::span(valleys).first(count)),
-                    std::ranges::max(std::span(series.bytes).subspan(first, last - first)),
-                    std::ranges::min(std::span(valleys).last(count))};
+  return LargestRise{std::ranges::max(std::span(valleys).first(count)),
+                     std::ranges::max(std::span(series.bytes).subspan(first, last - first)),
+                     std::ranges::min(std::span(valleys).last(count))};
 }
 
 /// Whether the last steps to `i` all rise, none by more than half of what they rise together.
@@ -154,18 +152,19 @@ std::string pace_words(double period_spread, const std::string& period) {
   return (period_spread > kRegular ? "about every " : "every ") + period;
 }
 
-std::optional<KeptMemory> find_kept_memory(const Series& series) {
+std::optional<LargestRise> find_rise(const Series& series) {
   if (series.end < kLeastForShape) return std::nullopt;
-  auto kept = kept_with_cycles(series);
-  if (!kept) kept = kept_without_cycles(series);
-  if (!kept) return std::nullopt;
-  const double rise = kept->peak_bytes - kept->base_bytes;
-  const double left = kept->final_bytes - kept->base_bytes;
-  if (rise < series.least_move || left < series.least_move || left < kLeastKept * rise ||
-      kept->peak_bytes - kept->final_bytes < kLeastGivenBack * rise) {
-    return std::nullopt;
-  }
-  return kept;
+  const LargestRise rise = rise_with_cycles(series).value_or(rise_without_cycles(series));
+  return rise.bytes() < series.least_move ? std::nullopt : std::optional(rise);
+}
+
+bool is_released(const LargestRise& rise, const Series& series) {
+  return rise.kept_bytes() < std::max(series.least_move, kLeastKept * rise.bytes());
+}
+
+bool is_kept(const LargestRise& rise, const Series& series) {
+  return rise.is_settled && !is_released(rise, series) &&
+         rise.peak_bytes - rise.final_bytes >= kLeastGivenBack * rise.bytes();
 }
 
 }  // namespace gpumemprof

@@ -183,6 +183,22 @@ TEST(Series, WhatFallsBackBeforeItRisesAgainWasReleased) {
   EXPECT_THAT(report.findings, IsEmpty());
 }
 
+TEST(Series, OnlyWhatWasReleasedIsPraised) {
+  const auto reason = [](const std::function<double(double)>& bytes) {
+    const SeriesReport report = ask(made(60, bytes));
+    return std::ranges::find(report.score.parts, "cleanup", &ScorePart::name)->reason;
+  };
+  EXPECT_EQ(reason([](double) { return 100 * kMB; }), "memory did not rise after the warm-up");
+  EXPECT_EQ(reason([](double i) { return (i >= 20 && i < 40 ? 500 : 100) * kMB; }),
+            "the rise was released");
+  EXPECT_EQ(reason([](double i) { return (i >= 20 ? 500 : 100) * kMB; }),
+            "less than a fifth of the rise was released");
+  const auto falls = [](double i) {
+    return (i < 20 ? 100 : i < 50 ? 500 : i < 58 ? 400 : 300) * kMB;
+  };
+  EXPECT_EQ(reason(falls), "memory still moves at the end");
+}
+
 TEST(Series, APeriodIsToldAsFarAsItIsOne) {
   // Teeth of so many samples each.
   const auto told = [](std::vector<int> teeth) {
