@@ -65,7 +65,7 @@ void add_runs_command(CLI::App& app, CommandContext& context) {
   add_value(command, "--model", "NAME", arguments->model,
             "add: model of the run; list: only its runs");
   add_repeatable(command, "--set", "KEY=VALUE", arguments->settings,
-                 "add: a setting of the run; may be repeated");
+                 "add: a setting of the run; list: only runs with this setting; may be repeated");
   add_value(command, "--line", "LINE", arguments->line,
             "list: also show what lines with this text held at each peak, such as "
             "model.py:41 or forward");

@@ -97,6 +97,8 @@ def test_what_is_told_of_runs_is_listed_with_the_programs_own_sizes(store, recor
     assert rows[0]["settings"] == "batch=1, lr=a=b" and rows[1]["settings"] is None
     assert [row["id"] for row in listed("--store", store, "--commit", "decade")] == [after]
     assert listed("--store", store, "--model", "other") == []
+    assert [row["id"] for row in listed("--store", store, "--set", "batch=1", "--set", "lr=a=b")] == [before]
+    assert listed("--store", store, "--set", "batch=1", "--set", "lr=a") == [] == listed("--store", store, "--set", "batch=2")
     assert [row["line_bytes"] for row in listed("--store", store, "--line", "first")] == [7_000_001] * 2
     assert [row["line_bytes"] for row in listed("--store", store, "--line", "no such line")] == [0, 0]
 
@@ -217,6 +219,7 @@ def test_the_commit_of_head_is_git_s(recordings, tmp_path):
     (["add", "nothing", "--store", "x"], "nothing: No such file or directory"),
     (["list", "--store", __file__], f"{__file__}: is a file: a store is a folder"),
     (["add", "nothing", "--store", "x", "--set", "batch"], "--set batch: write KEY=VALUE, such as batch=32"),
+    (["list", "--store", ".", "--set", "batch"], "--set batch: write KEY=VALUE, such as batch=32"),
 ])
 def test_what_is_wrong_is_one_line(words, line, tmp_path):
     env = {name: value for name, value in os.environ.items() if name != "GPUMEMPROF_RUNS"}

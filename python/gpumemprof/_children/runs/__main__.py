@@ -11,7 +11,7 @@ from typing import Any
 
 from ..lake.engine import CannotDo, answered, check_exist, duckdb
 from ..told import EXIT_FAILED, EXIT_OK, end_now, plain, say
-from .entry import Added, said_of
+from .entry import Added, said_of, settings_of
 from .showing import words_of, write_list
 from .store import Store
 
@@ -43,7 +43,7 @@ def _say_what_stays(store: Store, run: str, said: dict[str, Any]) -> None:
 
 
 def _list(store: Store, words: list[str], options: dict[str, Any]) -> int:
-    entries, code = [], EXIT_OK
+    entries, code, settings = [], EXIT_OK, settings_of(options)
     for run in store.ids():
         try:
             entry = store.read_entry(run)
@@ -51,7 +51,8 @@ def _list(store: Store, words: list[str], options: dict[str, Any]) -> int:
         except CannotDo as error:
             code = say(f"left out: {error}", EXIT_FAILED)
             continue
-        if options["model"] in ("", entry.get("model")) and options["commit"] in ("", entry.get("commit")):
+        is_said = options["model"] in ("", entry.get("model")) and options["commit"] in ("", entry.get("commit"))
+        if is_said and settings.items() <= entry["settings"].items():
             entries.append(entry)
     write_list(entries, options["line"], options["format"])
     return code

@@ -65,17 +65,22 @@ def _machine(report: dict[str, Any]) -> dict[str, Any]:
 
 
 def said_of(options: dict[str, Any]) -> dict[str, Any]:
-    """What the user said: texts, and settings as KEY=VALUE. Raises CannotDo."""
+    """What the user said: texts, and settings. Raises CannotDo."""
+    for name in ("commit", "model"):
+        if options[name] and len(options[name]) > _MOST_TEXT:
+            raise CannotDo(f"--{name}: is longer than {_MOST_TEXT} characters")
+    return {"commit": _commit(options["commit"]), "model": options["model"] or None, "settings": settings_of(options)}
+
+
+def settings_of(options: dict[str, Any]) -> dict[str, str]:
+    """Those of --set, as KEY=VALUE. Raises CannotDo."""
     settings = {}
     for text in options["settings"]:
         key, equals, value = text.partition("=")
         if not key or not equals:
             raise CannotDo(f"--set {text[:60]}: write KEY=VALUE, such as batch=32")
         settings[key] = value
-    for name in ("commit", "model"):
-        if options[name] and len(options[name]) > _MOST_TEXT:
-            raise CannotDo(f"--{name}: is longer than {_MOST_TEXT} characters")
-    return {"commit": _commit(options["commit"]), "model": options["model"] or None, "settings": settings}
+    return settings
 
 
 def _commit(said: str) -> str | None:
