@@ -6,8 +6,10 @@ import re
 import threading
 from typing import TYPE_CHECKING, Any
 
+from ..lake import schema
 from ..lake.engine import CannotDo, duckdb
 from ..waiting import wait_for
+from .daily import queries
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,6 +18,10 @@ if TYPE_CHECKING:
 # them: by such a statement the opened files could be written. SET is harmless, as the configuration is locked.
 _TAKEN = {"SELECT", "CREATE", "DROP", "SET"}
 _EXPLAIN = re.compile(r"\s*EXPLAIN\s+(?:ANALYZE\s+)?", re.IGNORECASE)
+_NO_TABLE = re.compile(
+    r"(?P<what>Catalog Error: Table (?P<function>Function )?with name \S+ does not exist!)"
+    r'(?: Did you mean "(?:\w+\.)*(?P<meant>\w+)"\?)?'
+)
 _ROWS = 1000
 
 
@@ -104,6 +110,13 @@ def _kind(statement: Any) -> str:
 
 
 def _one_line(error: Exception) -> str:
-    """Without the picture of the query that DuckDB draws below."""
-    text = str(error).split("\nLINE ")[0]
-    return " ".join(text.split())[:600]
+    """Without the picture of the query that DuckDB draws below, and without names of its own tables."""
+    text = " ".join(str(error).split("\nLINE ")[0].split())[:600]
+    unknown = _NO_TABLE.match(text)
+    if not unknown:
+        return text
+    is_function = unknown["function"] is not None
+    ours = {query.name: query.call for query in queries() if bool(query.parameters) == is_function}
+    if not is_function:
+        ours = {**dict.fromkeys(schema.TABLES), **ours}
+    return text if unknown["meant"] in ours else f"{unknown['what']} There are {', '.join(call or name for name, call in ours.items())}"
