@@ -1,6 +1,7 @@
 // gpumemprof export: the events, or the stacks, for other people's viewers and scripts.
 #include <unistd.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "analysis/analyze.h"
@@ -53,6 +54,23 @@ int export_tables(const ExportArguments& arguments) {
   return become_child("lake", words);
 }
 
+/// The moment of DeviceAnalysis::holders_before_exit.
+uint32_t after_last_allocation(const PageFile& page, size_t index, bool is_snapshot) {
+  const uint32_t last = page.devices()[index].table->moments() - 1;
+  if (is_snapshot) return last;
+  const std::vector<Device>& memories = page.tables().devices;
+  uint64_t last_ns = 0;
+  for (const PageDevice& device : page.devices()) {
+    if (memories[device.index].process != memories[page.devices()[index].index].process) continue;
+    for (uint32_t moment = device.table->moments(); moment-- > 1;) {
+      if (device.table->change(moment) != BlockChange::kAlloc) continue;
+      last_ns = std::max(last_ns, device.table->times[moment - 1]);
+      break;
+    }
+  }
+  return std::min(last, page.moment_at(index, last_ns + 1));
+}
+
 /// The page, opened at what was live at the moment.
 int export_page(const ExportArguments& arguments, const std::string& subject) {
   const MomentArgument at = *parse_moment(arguments.at);  // checked before
@@ -77,6 +95,8 @@ int export_page(const ExportArguments& arguments, const std::string& subject) {
   OneFileOptions shown{.start = "device=" + std::to_string(index)};
   if (at.kind == MomentArgument::kEnd)
     shown.wanted = {index, page.devices()[index].table->moments() - 1};
+  if (at.kind == MomentArgument::kLastAllocation)
+    shown.wanted = {index, after_last_allocation(page, index, (*whole)->is_snapshot())};
   if (is_requested) {
     const auto moment = requested_moment(**device, analysis, at.request);
     if (!moment) return report_error(subject, moment.error());
@@ -101,13 +121,17 @@ struct Stacks {
 
   const std::vector<Holder>& holders() const {
     if (moment != nullptr) return moment->holders;
+    if (at.kind == MomentArgument::kLastAllocation)
+      return holders_of(*device, StackMoment::kLastAllocation);
     return holders_of(*device, at.kind == MomentArgument::kEnd     ? StackMoment::kEnd
                                : at.kind == MomentArgument::kTotal ? StackMoment::kTotal
                                                                    : StackMoment::kPeak);
   }
   LiveSet live() const {
     if (moment != nullptr) return live_at(*moment);
-    return at.kind == MomentArgument::kEnd ? live_at_end(*device) : live_at_peak(*device);
+    return at.kind == MomentArgument::kEnd              ? live_at_end(*device)
+           : at.kind == MomentArgument::kLastAllocation ? live_after_last_allocation(*device)
+                                                        : live_at_peak(*device);
   }
 };
 
@@ -275,8 +299,9 @@ void add_export_command(CLI::App& app, CommandContext& context) {
                    "a PyTorch snapshot: snapshot")
       ->check(CLI::IsMember({"jsonl", "csv", "perfetto", "perfetto-tar", "parquet", "sqlite",
                              "pprof", "speedscope", "folded", "html", "snapshot"}));
-  add_value(command, "--at", "peak|end|total|MOMENT", arguments->at,
-            "folded, speedscope, html: what was live at the peak (the default), at the end, "
+  add_value(command, "--at", "peak|last-alloc|end|total|MOMENT", arguments->at,
+            "folded, speedscope, html: what was live at the peak (the default), right after the "
+            "last allocation (last-alloc), at the end, when the exit has freed what it frees (end), "
             "at the end of a step (step:3), at a time after the start (1.5s, 250ms), or "
             "total: allocated over the whole run");
   command

@@ -27,13 +27,13 @@ int export_as_snapshot(const std::vector<std::string>& paths, const std::string&
 // A moment of a recording as the user writes it.
 
 struct MomentArgument {
-  enum Kind : uint8_t { kPeak, kEnd, kTotal, kRequested };
+  enum Kind : uint8_t { kPeak, kLastAllocation, kEnd, kTotal, kRequested };
   Kind kind = kPeak;
   MomentRequest request;  ///< of kRequested
 };
 
-/// "peak", "end", "total"; "step:3", the end of that step; "1.5s", "250ms", "90us" or seconds
-/// alone, after the start of the recording. Errors: kUsage with one sentence.
+/// "peak", "last-alloc", "end", "total"; "step:3", the end of that step; "1.5s", "250ms", "90us" or
+/// seconds alone, after the start of the recording. Errors: kUsage with one sentence.
 Result<MomentArgument> parse_moment(std::string_view text);
 
 /// "at the peak", "at the end of step 3", "1.500 s after the start".

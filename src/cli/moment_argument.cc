@@ -13,8 +13,8 @@ constexpr double kMostSeconds = 1e9;
 
 std::unexpected<Error> not_a_moment(std::string_view text) {
   return fail(ErrorCode::kUsage, "'" + std::string(text) +
-                                     "' is not a moment: write peak, end, total, step:N, or a time "
-                                     "after the start such as 1.5s or 250ms");
+                                     "' is not a moment: write peak, last-alloc, end, total, step:N, or "
+                                     "a time after the start such as 1.5s or 250ms");
 }
 
 template <class Number>
@@ -28,8 +28,13 @@ bool parse_all(std::string_view text, Number* value) {
 Result<MomentArgument> parse_moment(std::string_view text) {
   MomentArgument at;
   if (text.empty() || text == "peak") return at;
-  if (text == "end" || text == "total") {
-    at.kind = text == "end" ? MomentArgument::kEnd : MomentArgument::kTotal;
+  for (const auto& [word, kind] :
+       {std::pair<std::string_view, MomentArgument::Kind>{"last-alloc",
+                                                          MomentArgument::kLastAllocation},
+        {"end", MomentArgument::kEnd},
+        {"total", MomentArgument::kTotal}}) {
+    if (text != word) continue;
+    at.kind = kind;
     return at;
   }
   at.kind = MomentArgument::kRequested;
@@ -58,6 +63,7 @@ Result<MomentArgument> parse_moment(std::string_view text) {
 
 std::string moment_words(const MomentArgument& at) {
   if (at.kind == MomentArgument::kPeak) return "at the peak";
+  if (at.kind == MomentArgument::kLastAllocation) return "after the last allocation";
   if (at.kind == MomentArgument::kEnd) return "at the end";
   if (at.kind == MomentArgument::kTotal) return "allocated over the whole run";
   if (at.request.kind == MomentRequest::kStepEnd) {

@@ -37,6 +37,7 @@ class Replay:
                 highest, ends = level, ends[1:]
             if event["action"] == "alloc":
                 live[event["address"]] = event
+                last_allocation = index
                 level += event["size_bytes"]
             elif event["action"] == "free_completed" and event["address"] in live:
                 level -= live.pop(event["address"])["size_bytes"]
@@ -48,6 +49,12 @@ class Replay:
             self.most.append(highest)
             highest = level
         self.at_end = live
+        self.after_last_allocation = {}
+        for event in events[: last_allocation + 1]:
+            if event["action"] == "alloc":
+                self.after_last_allocation[event["address"]] = event
+            elif event["action"] == "free_completed":
+                self.after_last_allocation.pop(event["address"], None)
 
 
 def size_of(live):

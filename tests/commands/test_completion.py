@@ -58,7 +58,7 @@ def test_commands_are_completed(shell, tool, folder, helps):
 @pytest.mark.parametrize("words, offered", [
     (["export", "--to", ""], "csv folded html jsonl parquet perfetto perfetto-tar pprof snapshot speedscope sqlite"),
     (["export", "x", "--by", "m"], "module"),
-    (["export", "--at", ""], "end peak total"),
+    (["export", "--at", ""], "end last-alloc peak total"),
     (["analyze", "--format", ""], "html json text txt"),
     (["analyze", "--format=j"], "json"),
     (["run", "--stacks", "n"], "native none"),

@@ -62,6 +62,7 @@ def live_after(events, time_ns):
 def test_each_grouping_has_every_byte_of_each_moment(recording, replay, by):
     assert sum(folded(recording, "--by", by).values()) == replay.peak_bytes
     assert sum(folded(recording, "--by", by, "--at", "end").values()) == size_of(replay.at_end)
+    assert sum(folded(recording, "--by", by, "--at", "last-alloc").values()) == size_of(replay.after_last_allocation)
     for step in (0, 7, 39):
         assert sum(folded(recording, "--by", by, "--at", f"step:{step}").values()) == size_of(replay.ends[step])
 
@@ -132,12 +133,13 @@ def test_the_page_has_all_three_at_the_peak_and_what_survived(recording, replay,
     has_no_network(page)
 
 
-@pytest.mark.parametrize("at", ["step:7", "end"])
+@pytest.mark.parametrize("at", ["step:7", "last-alloc", "end"])
 def test_a_page_of_a_chosen_moment(recording, replay, at):
     page = CarriedPage(export(recording, "--to", "html", "--at", at).ok().stdout)
     start = dict(part.split("=") for part in page.data["start"].split("&"))
     assert int(start["moment"]) in page.data["moments"]
-    holds(page, start["device"], start["moment"], size_of(replay.at_end if at == "end" else replay.ends[7]))
+    wanted = {"step:7": replay.ends[7], "last-alloc": replay.after_last_allocation, "end": replay.at_end}
+    holds(page, start["device"], start["moment"], size_of(wanted[at]))
 
 
 @pytest.mark.parametrize(("argv", "why"), [

@@ -145,6 +145,10 @@ LiveSet live_at_peak(const DeviceAnalysis& device) {
   return live_set(device.holders_at_peak, device.categories, device.categories.at_peak);
 }
 
+LiveSet live_after_last_allocation(const DeviceAnalysis& device) {
+  return live_set(device.holders_before_exit, device.categories, device.categories.before_exit);
+}
+
 LiveSet live_at_end(const DeviceAnalysis& device) {
   return live_set(device.holders_at_end, device.categories, device.categories.at_end);
 }

@@ -17,6 +17,7 @@ struct LiveSet {
   std::string why_no_categories;
 };
 LiveSet live_at_peak(const DeviceAnalysis& device);
+LiveSet live_after_last_allocation(const DeviceAnalysis& device);
 LiveSet live_at_end(const DeviceAnalysis& device);
 LiveSet live_at(const LiveMoment& moment);
 

@@ -11,7 +11,7 @@
 
 namespace gpumemprof {
 
-enum class StackMoment { kPeak, kEnd, kTotal };
+enum class StackMoment { kPeak, kLastAllocation, kEnd, kTotal };
 
 /// "outer;inner;innermost BYTES", a line a stack, largest first; a frame is "function (file:line)".
 /// In frames `;` becomes `:`, and what cannot be printed U+FFFD. For flame graphs of any kind.
@@ -41,9 +41,10 @@ Status export_pprof(const Analysis& analysis, const DeviceAnalysis& device, cons
                     std::string_view version, const TextSink& sink);
 
 inline const std::vector<Holder>& holders_of(const DeviceAnalysis& device, StackMoment at) {
-  return at == StackMoment::kPeak  ? device.holders_at_peak
-         : at == StackMoment::kEnd ? device.holders_at_end
-                                   : device.totals;
+  return at == StackMoment::kPeak             ? device.holders_at_peak
+         : at == StackMoment::kLastAllocation ? device.holders_before_exit
+         : at == StackMoment::kEnd            ? device.holders_at_end
+                                              : device.totals;
 }
 
 }  // namespace gpumemprof

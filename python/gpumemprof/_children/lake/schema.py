@@ -60,7 +60,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
         ("peak_event", NUMBER, "first event after which the peak was live, counted from 1; NULL: the peak was before the first remaining event"),
         ("peak_time_ns", NUMBER, "its time"),
         ("peak_reserved_bytes", NUMBER, "the most that the allocator held of the device"),
-        ("end_bytes", NUMBER, "live after the last event"),
+        ("end_bytes", NUMBER, "live after the last event, when the exit has freed what it frees"),
         ("start_time_ns", NUMBER, "when the recording began, on the clock of the events"),
         ("end_time_ns", NUMBER, "when its process, which exited by itself, was last recorded: its memory ended then; NULL: nobody knows"),
         ("wall_offset_ns", NUMBER, "add it to a time to get nanoseconds since 1970; NULL: unknown, or times count from 1970 already"),
