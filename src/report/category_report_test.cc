@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "analysis/analysis.h"
+#include "analysis/categories/category_sums.h"
 #include "report/describe/sections.h"
 #include "report/json_report.h"
 #include "report/render/text.h"
@@ -101,6 +102,35 @@ TEST(CategoryReport, MembersOfAFamilyThatAreAlikeAreNamedWhereOthersAreNot) {
   EXPECT_THAT(lines, testing::Contains("   4.00 KiB  47.1 %  features.{1,4-6}.conv  4 × 1.00 KiB "
                                        "parameter"));
   EXPECT_THAT(lines, testing::Contains("      512 B   5.9 %  features.3.conv  512 B parameter"));
+}
+
+TEST(CategoryReport, ModelsOfOneClassAreFoldedAndNumbersAreOrderedAsNumbers) {
+  EventBatch events;
+  const char* names[] = {"0.weight", "Net#10.0.weight", "Net#10.2.weight", "Net#2.0.weight",
+                         "Net#2.2.weight", "9.weight", "10.weight"};
+  for (uint32_t i = 0; i < 7; ++i) {
+    const bool is_twice = std::string_view(names[i]).ends_with(".2.weight");
+    append(&events, {.time_ns = 10'000 * (i + 1), .address = i + 1,
+                     .size_bytes = is_twice ? 2048u : 1024u});
+    events.marks.push_back({7, MarkKind::kRole, 0, i + 1, 90'000, i + 1, 1});
+  }
+  MemorySource source(events);
+  Tables& tables = source.mutable_tables();
+  tables.processes.emplace_back();
+  tables.threads.push_back({0, 11, "t"});
+  tables.devices.push_back(Device{.size_is_requested = true});
+  for (const char* name : names) tables.strings.intern(name);
+  const Analysis analysis = *analyze_source(source, {});
+  const std::vector<std::string> lines = text_lines(
+      categories_section({analysis, source.tables(), {}}, analysis.devices[0]), {});
+  // Of 9 KiB.
+  EXPECT_THAT(lines, testing::Contains("   4.00 KiB  44.4 %  Net#*.2  2 × 2.00 KiB parameter"));
+  EXPECT_THAT(lines, testing::Contains("   2.00 KiB  22.2 %  Net#*.0  2 × 1.00 KiB parameter"));
+  EXPECT_THAT(lines, testing::Contains("   3.00 KiB  33.3 %  *  3 × 1.00 KiB parameter"));
+  std::vector<std::string> modules;
+  const auto sums = category_sums(analysis.devices[0].categories.at_peak, source.tables());
+  for (const CategoryGroup& group : sums.modules) modules.push_back(group.name);
+  EXPECT_THAT(modules, ElementsAre("Net#2.2", "Net#10.2", "0", "9", "10", "Net#2.0", "Net#10.0"));
 }
 
 TEST(CategoryReport, JsonHasThemAtThePeakOverTimeAndAtMoments) {

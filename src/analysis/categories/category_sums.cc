@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <map>
 
+#include "trace/module_path.h"
+
 namespace gpumemprof {
 namespace {
 
-using Groups = std::map<std::string, CategoryGroup>;
+using Groups = std::map<std::string, CategoryGroup, ByNumbers>;
 
 void add(Groups* groups, const std::string& name, const CategoryHolder& holder) {
   CategoryGroup& group = (*groups)[name];

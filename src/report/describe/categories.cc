@@ -42,7 +42,10 @@ std::string common_name(std::string_view a, std::string_view b) {
   for (size_t i = 0, j = 0; i <= a.size() && j <= b.size();) {
     const size_t end_a = std::min(a.find('.', i), a.size()), end_b = std::min(b.find('.', j), b.size());
     const std::string_view part = a.substr(i, end_a - i);
-    out += (i == 0 ? "" : ".") + std::string(part == b.substr(j, end_b - j) ? part : "*");
+    const std::string_view other = b.substr(j, end_b - j);
+    const std::string common = without_number(part);
+    out += i == 0 ? "" : ".";
+    out += part == other ? std::string(part) : common == without_number(other) ? common : "*";
     i = end_a + 1, j = end_b + 1;
   }
   return out;
@@ -52,7 +55,7 @@ std::string common_name(std::string_view a, std::string_view b) {
 /// where their names differ in more than one number.
 std::string name_of_some(const std::vector<std::string_view>& names) {
   const auto [low, high] = std::ranges::mismatch(names[0], names[1]);
-  const size_t begin = names[0].substr(0, low - names[0].begin()).rfind('.') + 1;
+  const size_t begin = names[0].substr(0, low - names[0].begin()).find_last_of(".#") + 1;
   const auto tail = [&](std::string_view name) {
     return name.substr(std::min(name.find('.', begin), name.size()));
   };
@@ -66,15 +69,7 @@ std::string name_of_some(const std::vector<std::string_view>& names) {
     if (!fits) return {};
     numbers.insert(number);
   }
-  std::string text(names[0].substr(0, begin));
-  for (auto at = numbers.begin(); at != numbers.end();) {
-    const uint64_t first = *at;
-    uint64_t last = first;
-    while (++at != numbers.end() && *at == last + 1) last = *at;
-    text += fmt::format("{}{}", first == *numbers.begin() ? '{' : ',', first);
-    if (last != first) text += fmt::format("{}{}", last == first + 1 ? ',' : '-', last);
-  }
-  return text + '}' + std::string(tail(names[0]));
+  return std::string(names[0].substr(0, begin)) + in_braces(numbers) + std::string(tail(names[0]));
 }
 
 /// Groups that are alike but for a number in their names are one: "blocks.*.attn", with how many
