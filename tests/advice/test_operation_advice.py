@@ -217,3 +217,39 @@ def test_parts_whose_losses_are_added_up_keep_all_their_graphs(tmp_path):
 
 def test_parts_with_a_backward_pass_each_are_no_late_one(tmp_path):
     assert accumulated(tmp_path, "loss.backward()", "pass") == []
+
+
+def advised(tmp_path, code):
+    program = tmp_path / "program.py"
+    program.write_text(code)
+    folder = harness.record(tmp_path / "r", [harness.PYTHON, program], ["-q"]).ok().folder
+    return json.loads(harness.execute([harness.COMMAND, "advise", folder, "--format", "json"]).ok().stdout), folder
+
+
+RELOADS = """
+import os, tempfile, torch
+from torch import nn
+net = nn.Linear(1024, 512, bias=False)
+optimizer = torch.optim.Adam(net.parameters())
+path = os.path.join(tempfile.mkdtemp(), "last.pt")
+for epoch in range(6):
+    optimizer.zero_grad()
+    net(torch.randn(8, 1024)).square().mean().backward()
+    optimizer.step()
+    torch.save({"net": net.state_dict(), "optimizer": optimizer.state_dict()}, path)
+    if epoch % 2:
+        saved = torch.load(path)
+        net.load_state_dict(saved["net"])
+        optimizer.load_state_dict(saved["optimizer"])
+"""
+
+
+def test_of_a_checkpoint_that_is_loaded_again_the_copy_of_the_weights_is_kept(tmp_path):
+    """The optimizer takes its state over. While the next one is loaded, the weights of both are live, and one is needed."""
+    said, _ = advised(tmp_path, RELOADS)
+    (advice,) = [one for one in said["advice"] if one["kind"] == "checkpoint_file_kept"]
+    weights = 1024 * 512 * 4
+    assert advice["evidence"] == {"loaded_bytes": 2 * weights} and advice["bytes"] == weights
+    assert advice["title"].endswith(": 4.00 MiB at the peak, with the one that was being loaded")
+    # The optimizer has stepped, and the file is written again.
+    assert advice["fix"] == "Del the dictionary as soon as it is copied into the model"

@@ -25,9 +25,14 @@ class ChangedTrace {
   }
 
   /// `event`: of the device's. Only here can the peak rise, so frees need not be told of.
-  void allocate(uint64_t address, const ReplayedBlock& block, uint64_t event) {
+  void allocate(uint64_t address, ReplayedBlock block, uint64_t event) {
     become_idle(event);
     end(address);  // its free was missed
+    if (change_.rule == TraceChange::Rule::kGoneAtCall) {
+      if (change_.calls.contains(block.stack)) gone_ = in_set_, ++last_step_;
+      block.step = last_step_ + 1;
+      if (change_.kept_events.contains(event)) block.stack = 0;  // not of the change
+    }
     live_ += block.size_bytes;
     blocks_[address] = block;
     if (const auto group = change_.group_of.find(block.stack); group != change_.group_of.end())
@@ -47,7 +52,7 @@ class ChangedTrace {
 
   /// Step number `step` has ended.
   void end_step(uint64_t step) {
-    last_step_ = step;
+    if (change_.rule != TraceChange::Rule::kGoneAtCall) last_step_ = step;
     extended_ = 0;
     if (change_.rule == TraceChange::Rule::kGoneAfterStep ||
         change_.rule == TraceChange::Rule::kMadeAnewEachStep) {
@@ -106,6 +111,7 @@ class ChangedTrace {
         return in_set_ - std::min(in_set_, change_.stays_bytes);
       case TraceChange::Rule::kGoneAfterStep:
       case TraceChange::Rule::kMadeAnewEachStep:
+      case TraceChange::Rule::kGoneAtCall:
         return gone_;
       case TraceChange::Rule::kOneGroupAtATime: {
         uint64_t sum = 0, largest = 0;
@@ -131,7 +137,8 @@ class ChangedTrace {
   std::vector<std::pair<uint64_t, uint64_t>> idle_changes_;  // event, bytes modulo 2^64
   size_t next_idle_ = 0;
   uint64_t idle_ = 0;
-  uint64_t live_ = 0, in_set_ = 0, gone_ = 0, extended_ = 0, peak_ = 0, last_step_ = 0;
+  uint64_t live_ = 0, in_set_ = 0, gone_ = 0, extended_ = 0, peak_ = 0;
+  uint64_t last_step_ = 0;  // or call, whichever frees
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
 
 #include <cstdint>
 #include <vector>
@@ -24,12 +25,15 @@ struct TraceChange {
     /// of it.
     kOneGroupAtATime,
     kGoneWhileIdle,  ///< `idle` are freed as they become so
+    kGoneAtCall,     ///< freed when one of `calls` allocates next, except those of `kept_events`
   };
   Rule rule = Rule::kGone;
   uint16_t device = 0;
   absl::flat_hash_map<uint32_t, uint32_t> group_of;  ///< stack -> group
   uint64_t stays_bytes = 0;
   std::vector<IdleGradient> idle;
+  absl::flat_hash_set<uint32_t> calls;        ///< stacks
+  absl::flat_hash_set<uint64_t> kept_events;  ///< of the device, that allocated what stays
 
   bool has_blocks() const { return !group_of.empty() || !idle.empty(); }
 };

@@ -171,6 +171,30 @@ TEST(PracticeReplay, OneGroupIsThereAtATime) {
             100u + 10 + 10 + 52);
 }
 
+/// Weights of 100 and a file of 60 + 30 that is loaded twice, of which the model takes over the 30.
+TEST(PracticeReplay, WhatWasLoadedIsGoneWhenAModelIsCalled) {
+  ReplayedProgram p;
+  p.alloc(1, 100, p.stacks[0]);
+  p.alloc(2, 60, p.stacks[1]);
+  p.alloc(3, 30, p.stacks[1]);  // the device's event 2: 190
+  p.alloc(4, 20, p.forward);    // 210, and 150 without the file
+  p.free(4);
+  p.end_step();
+  p.alloc(5, 60, p.stacks[1]);  // 250, and 190 without the first one
+  p.alloc(6, 30, p.stacks[1]);  // 280, and 220
+  p.free(2);
+  p.free(3);
+  p.alloc(4, 20, p.forward);    // 210, and 120
+  TraceChange change{.rule = Rule::kGoneAtCall};
+  change.group_of[p.stacks[1]] = 0;
+  change.calls.insert(p.forward);
+  EXPECT_EQ(p.peak_with(change), 190u) << "the first file is gone as a whole";
+  change.kept_events.insert(2);
+  EXPECT_EQ(p.peak_with(change), 220u);
+  change.calls.clear();
+  EXPECT_EQ(p.peak_with(change), 280u) << "nothing is called";
+}
+
 TEST(PracticeReplay, AMissedFreeCountsNothingTwice) {
   ReplayedProgram p;
   p.alloc(1, 100, p.stacks[0]);
@@ -205,7 +229,7 @@ TEST(GraphLives, TellHowSavedTensorsEnded) {
   p.free(7);
   MemorySource source(p.events, 4096);
   source.mutable_tables() = p.tables;
-  const auto evidence = gather_graph_lives(source);
+  const auto evidence = gather_graph_lives(source, {});
   ASSERT_TRUE(evidence);
   EXPECT_EQ(evidence->backward_passes, 2u);
   ASSERT_EQ(evidence->by_stack.size(), 1u);
@@ -217,6 +241,50 @@ TEST(GraphLives, TellHowSavedTensorsEnded) {
   EXPECT_EQ(lives.after_bytes, 30u);
   EXPECT_EQ(evidence->allocated.at(p.forward).count, 5u);
   EXPECT_EQ(evidence->allocated.at(p.forward).largest_bytes, 99u);
+}
+
+TEST(GraphLives, WhatAProgramKeepsToItsEndNeededNoBackwardPassUnlessItFailed) {
+  ReplayedProgram p;
+  const auto save = [&](uint64_t address, uint64_t bytes) {
+    p.alloc(address, bytes, p.forward);
+    p.mark(MarkKind::kSaved, address, kSavedIsOutput | kSavedHasHistory);
+  };
+  save(1, 10);  // a pass comes by
+  p.alloc(2, 1, p.backward);
+  p.free(2);
+  p.end_step();
+  save(3, 20);
+  const auto lives_of = [&](const ProgramEnds& ends) {
+    MemorySource source(p.events, 4096);
+    source.mutable_tables() = p.tables;
+    const auto evidence = gather_graph_lives(source, ends);
+    return evidence && evidence->by_stack.contains(p.forward)
+               ? evidence->by_stack.at(p.forward)
+               : GraphLives{};
+  };
+  EXPECT_EQ(lives_of({}).without_backward, 0u) << "nobody knows how it ended";
+  p.tables.processes[0].exited_cleanly = true;
+  EXPECT_EQ(lives_of({}).without_backward, 1u);
+  EXPECT_EQ(lives_of({}).without_bytes, 20u);
+  EXPECT_EQ(lives_of({.failure = "SIGKILL ended the program"}).without_backward, 0u);
+  p.alloc(4, 1, p.backward);  // the last pass ends with the program
+  EXPECT_EQ(lives_of({}).without_backward, 0u);
+}
+
+TEST(GraphLives, WhatIsLoadedAndTakenOverIsTold) {
+  ReplayedProgram p;
+  const Frame frame{p.tables.strings.intern("/x/torch/serialization.py"), 0, 9};
+  const uint32_t load = p.tables.stacks.push(0, p.tables.stacks.intern_frame(frame));
+  p.alloc(1, 10, p.stacks[0]);
+  p.alloc(2, 10, load);
+  p.alloc(3, 10, load);  // the device's event 2
+  p.mark(MarkKind::kRole, 1, 1);
+  p.mark(MarkKind::kRole, 3, 4);  // an optimizer's state
+  MemorySource source(p.events, 4096);
+  source.mutable_tables() = p.tables;
+  const auto evidence = gather_graph_lives(source, {});
+  ASSERT_TRUE(evidence && evidence->loaded_and_used.contains(0));
+  EXPECT_EQ(evidence->loaded_and_used.at(0), absl::flat_hash_set<uint64_t>{2});
 }
 
 TEST(GraphLives, WhatIsFirstSavedAfterALaterBackwardPassIsData) {
@@ -233,7 +301,7 @@ TEST(GraphLives, WhatIsFirstSavedAfterALaterBackwardPassIsData) {
   p.free(1);
   MemorySource source(p.events, 4096);
   source.mutable_tables() = p.tables;
-  const auto evidence = gather_graph_lives(source);
+  const auto evidence = gather_graph_lives(source, {});
   ASSERT_TRUE(evidence);
   EXPECT_EQ(evidence->by_stack.at(p.stacks[0]).saved_later, 1u);
   EXPECT_EQ(evidence->by_stack.at(p.stacks[0]).after_backward, 1u);
@@ -251,7 +319,7 @@ TEST(GraphLives, TellWhatWasTrainedAndWhenItsPassesStopped) {
   }
   MemorySource source(p.events, 4096);
   source.mutable_tables() = p.tables;
-  const auto evidence = gather_graph_lives(source);
+  const auto evidence = gather_graph_lives(source, {});
   ASSERT_TRUE(evidence);
   EXPECT_EQ(evidence->backward_passes, 7u);
   ASSERT_EQ(evidence->optimizer_states.size(), 1u);

@@ -271,7 +271,7 @@ Result<AdviceReport> advise_practices(const Analysis& analysis, const Tables& ta
   report.applies = true;
   Result<std::unique_ptr<EventSource>> source = open();
   if (!source) return std::unexpected(source.error());
-  const Result<GraphEvidence> graph = gather_graph_lives(**source);
+  const Result<GraphEvidence> graph = gather_graph_lives(**source, analysis.ends);
   if (!graph) return std::unexpected(graph.error());
   std::vector<PracticeCandidate> candidates;
   const PracticeEvidence evidence{analysis, tables, *graph};

@@ -1,4 +1,6 @@
 // Data that is read too early, as a whole, twice, or kept.
+#include <absl/container/flat_hash_set.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -25,6 +27,14 @@ bool is_weight(Category category) {
          category == Category::kOptimizerState || category == Category::kGradient;
 }
 
+/// Every model's call that was recorded.
+absl::flat_hash_set<uint32_t> stacks_of_calls(const PracticeEvidence& evidence) {
+  absl::flat_hash_set<uint32_t> stacks;
+  for (const auto& [stack, sizes] : evidence.graph.allocated)
+    if (is_in_call(attribution_of(evidence.tables, stack).phase)) stacks.insert(stack);
+  return stacks;
+}
+
 /// Memory of torch.load() that no model took over, while steps go on. What was freed before a model
 /// was called, a temporary, is not kept.
 void find_loaded(const PracticeEvidence& evidence, const DeviceAnalysis& device,
@@ -32,23 +42,38 @@ void find_loaded(const PracticeEvidence& evidence, const DeviceAnalysis& device,
   const Tables& tables = evidence.tables;
   PracticeCandidate candidate(device);
   uint64_t bytes = 0;
+  bool is_before_training = true;
+  // What an optimizer took over is told when its next step ends.
+  const bool may_be_state = device.categories.peak.steps != 0 && !device.categories.peak.step_ended;
   for (const CategoryHolder& holder : device.categories.at_peak) {
+    if (may_be_state && holder.category == Category::kUnknown) continue;
     if (is_weight(holder.category) || holder.category == Category::kTemporary ||
-        !has_file(tables, holder.stack, "/torch/serialization.py"))
+        !is_loaded(tables, holder.stack))
       continue;
     bytes += holder.bytes;
     candidate.add_stack(holder.stack, tables);
+    const auto made = evidence.graph.allocated.find(holder.stack);
+    is_before_training &= made == evidence.graph.allocated.end() || made->second.last_pass <= 1;
   }
   if (bytes == 0) return;
   candidate.advice.kind = "checkpoint_file_kept";
   candidate.advice.title = "the checkpoint loaded at " +
                            practice_line(tables, candidate.advice.stack) +
                            " is kept after it was copied into the model: " + format_bytes(bytes);
-  candidate.advice.fix =
-      "Load with torch.load(…, mmap=True), or load_state_dict(…, assign=True), and del the "
-      "dictionary";
+  if (is_loaded(tables, device.categories.peak.stack))
+    candidate.advice.title += " at the peak, with the one that was being loaded";
+  candidate.advice.fix = "Del the dictionary as soon as it is copied into the model";
+  if (is_before_training) {
+    candidate.advice.fix +=
+        ". If the optimizer is made after that, and nobody writes the file again while the program "
+        "runs, torch.load(…, mmap=True) with load_state_dict(…, assign=True) needs no copy";
+  }
   candidate.advice.evidence = {{"loaded_bytes", bytes}};
-  candidate.change.rule = TraceChange::Rule::kGone;
+  candidate.change.rule = TraceChange::Rule::kGoneAtCall;
+  candidate.change.calls = stacks_of_calls(evidence);
+  if (const auto used = evidence.graph.loaded_and_used.find(device.device);
+      used != evidence.graph.loaded_and_used.end())
+    candidate.change.kept_events = used->second;
   out->push_back(std::move(candidate));
 }
 
@@ -81,7 +106,7 @@ void find_whole_data(const PracticeEvidence& evidence, const DeviceAnalysis& dev
     // Batches are made again and again, and are many where they are kept.
     if (made->second.count != holder.count || holder.count > kFew) continue;
     if (holder.bytes / holder.count < kMuchMore * largest_activation) continue;
-    if (has_file(tables, holder.stack, "/torch/serialization.py")) continue;
+    if (is_loaded(tables, holder.stack)) continue;
     bytes += holder.bytes;
     candidate.add_stack(holder.stack, tables);
   }

@@ -62,5 +62,30 @@ TEST(DataPractices, ACheckpointThatWasFreedWhenItWasCopiedIsNotKept) {
   EXPECT_EQ(run.found(), (FoundData{{"checkpoint_file_kept", 1000}}));
 }
 
+TEST(DataPractices, WhatWasLoadedAfterTheLastStepMayBeTheOptimizers) {
+  DataAtPeak run;
+  run.hold({.category = Category::kUnknown}, 1000, "/x/torch/serialization.py", 4);
+  EXPECT_EQ(run.found(), (FoundData{{"checkpoint_file_kept", 1000}})) << "there is no optimizer";
+  run.analysis.devices[0].categories.peak = {.steps = 3, .step_ended = false};
+  EXPECT_EQ(run.found(), FoundData{});
+  run.hold({.category = Category::kWeightCopy}, 500, "/x/torch/serialization.py", 5);
+  EXPECT_EQ(run.found(), (FoundData{{"checkpoint_file_kept", 500}}));
+}
+
+TEST(DataPractices, MappedFilesAreSuggestedOnlyBeforeTheFirstBackwardPass) {
+  DataAtPeak run;
+  run.hold({.category = Category::kWeightCopy}, 1000, "/x/torch/serialization.py", 5);
+  const auto suggests = [&] {
+    std::vector<PracticeCandidate> candidates;
+    find_data_practices({run.analysis, run.tables, run.graph}, &candidates);
+    return candidates.at(0).advice.fix.contains("mmap=True");
+  };
+  const uint32_t stack = run.analysis.devices[0].categories.at_peak[0].stack;
+  run.graph.allocated[stack].last_pass = 1;
+  EXPECT_TRUE(suggests());
+  run.graph.allocated[stack].last_pass = 2;
+  EXPECT_FALSE(suggests());
+}
+
 }  // namespace
 }  // namespace gpumemprof

@@ -4,13 +4,15 @@
 #include <vector>
 
 #include "analysis/categories/attribution.h"
+#include "base/path_parts.h"
 
 namespace gpumemprof {
 namespace {
 
 struct SavedBlock {
-  uint64_t size_bytes = 0, backward_passes = 0;
+  uint64_t size_bytes = 0, backward_passes = 0, event = 0;
   uint32_t stack = 0;
+  uint16_t device = 0;
   // Seen: autograd saved it; told: a parameter or the like.
   bool is_saved = false, is_seen = false, is_told = false;
 };
@@ -28,16 +30,37 @@ class GraphLivesGatherer {
         take_mark(batch.marks[mark]);
       if (i == batch.size()) break;
       const uint64_t key = key_of(batch.device[i], batch.address[i]);
+      if (batch.device[i] >= events_of_.size()) events_of_.resize(size_t{batch.device[i]} + 1);
+      const uint64_t event = events_of_[batch.device[i]]++;
       if (batch.action[i] == Action::kAlloc)
-        allocate(batch, i, key);
+        allocate(batch, i, key, event);
       else if (is_free(batch.action[i]))
         free(key, batch.thread[i]);
+    }
+  }
+
+  /// After the last event. What a later backward pass left is a result as often as a graph.
+  void finish() {
+    leave_passes();
+    for (const auto& [key, block] : blocks_) {
+      const bool was_in_a_later_pass = block.backward_passes != evidence.backward_passes;
+      if (!was_in_a_later_pass && has_exited(block.device)) end(block, false);
     }
   }
 
   GraphEvidence evidence;
 
  private:
+  bool has_exited(uint16_t device) const {
+    if (device >= tables_.devices.size()) return false;
+    const uint32_t process = tables_.devices[device].process;
+    return process < tables_.processes.size() && tables_.processes[process].exited_cleanly;
+  }
+
+  void leave_passes() {
+    for (uint32_t slot = 0; slot < phases_.size(); ++slot) enter(slot, WorkPhase::kNone);
+  }
+
   /// Addresses of different devices may be equal; user space has 47 bits of them.
   static uint64_t key_of(uint16_t device, uint64_t address) {
     return address ^ (uint64_t{device} << 48);
@@ -53,7 +76,7 @@ class GraphLivesGatherer {
     phases_[slot] = phase;
   }
 
-  void allocate(const EventBatch& batch, size_t i, uint64_t key) {
+  void allocate(const EventBatch& batch, size_t i, uint64_t key, uint64_t event) {
     const Attribution& work = attributions_.of(batch.stack[i]);
     enter(slot_of(batch.thread[i]), work.phase);
     StackSizes& sizes = evidence.allocated[batch.stack[i]];
@@ -66,7 +89,8 @@ class GraphLivesGatherer {
     if (sizes.by_size.size() < StackSizes::kMostSizes ||
         sizes.by_size.contains(batch.size_bytes[i]))
       ++sizes.by_size[batch.size_bytes[i]];
-    blocks_[key] = {batch.size_bytes[i], evidence.backward_passes, batch.stack[i]};
+    blocks_[key] = {batch.size_bytes[i], evidence.backward_passes, event, batch.stack[i],
+                    batch.device[i]};
   }
 
   void free(uint64_t key, uint32_t thread) {
@@ -95,7 +119,7 @@ class GraphLivesGatherer {
   void take_mark(const Mark& mark) {
     if (mark.kind == MarkKind::kStep) {
       // Its thread has left the backward pass, also where nothing is allocated after it.
-      for (uint32_t slot = 0; slot < phases_.size(); ++slot) enter(slot, WorkPhase::kNone);
+      leave_passes();
       return;
     }
     if (mark.kind != MarkKind::kSaved && mark.kind != MarkKind::kRole) return;
@@ -108,6 +132,8 @@ class GraphLivesGatherer {
       SavedBlock& block = found->second;
       if (mark.kind == MarkKind::kRole) {
         block.is_told = true;
+        if (mark.value != kNoRole && is_loaded(tables_, block.stack))
+          evidence.loaded_and_used[device].insert(block.event);
         continue;
       }
       const WorkPhase phase = attributions_.of(block.stack).phase;
@@ -122,12 +148,19 @@ class GraphLivesGatherer {
   const Tables& tables_;
   Attributions attributions_;
   absl::flat_hash_map<uint64_t, SavedBlock> blocks_;
-  std::vector<WorkPhase> phases_;  // by slot_of() a thread
+  std::vector<WorkPhase> phases_;    // by slot_of() a thread
+  std::vector<uint64_t> events_of_;  // by device, so far
 };
 
 }  // namespace
 
-Result<GraphEvidence> gather_graph_lives(EventSource& source) {
+bool is_loaded(const Tables& tables, uint32_t stack) {
+  return tables.stacks.find_node(stack, [&](const Frame& frame) {
+    return path_ends_with(tables.strings.get(frame.file), "/torch/serialization.py");
+  }) != 0;
+}
+
+Result<GraphEvidence> gather_graph_lives(EventSource& source, const ProgramEnds& ends) {
   GraphLivesGatherer gatherer(source.tables());
   EventBatch batch;
   for (;;) {
@@ -136,6 +169,7 @@ Result<GraphEvidence> gather_graph_lives(EventSource& source) {
     if (!*more) break;
     gatherer.take(batch);
   }
+  if (ends.failure.empty() && ends.refused.empty() && ends.uncaught.empty()) gatherer.finish();
   return std::move(gatherer.evidence);
 }
 

@@ -8,6 +8,7 @@
 #include <map>
 #include <utility>
 
+#include "analysis/pass/program_end.h"
 #include "base/error.h"
 #include "trace/event_source.h"
 
@@ -17,7 +18,9 @@ namespace gpumemprof {
 struct GraphLives {
   uint64_t in_backward = 0;       ///< freed while a node of autograd ran
   uint64_t after_backward = 0;    ///< freed outside, after a backward pass had ended
-  uint64_t without_backward = 0;  ///< freed, and no backward pass had ended in its life
+  /// Freed, or left to the end by a program that ended well, and no backward pass had ended in its
+  /// life.
+  uint64_t without_backward = 0;
   uint64_t saved_later = 0;       ///< first saved when a backward pass had ended in its life: data
   uint64_t after_bytes = 0, without_bytes = 0;
   uint64_t largest_bytes = 0;
@@ -40,9 +43,16 @@ struct GraphEvidence {
   absl::flat_hash_map<uint32_t, StackSizes> allocated;  ///< by stack
   /// Process and name of what was told to be an optimizer's state, at any time.
   absl::flat_hash_set<std::pair<uint32_t, uint32_t>> optimizer_states;
+  /// By device, which of its events allocated what torch.load() made and a model or an optimizer
+  /// took over.
+  std::map<uint16_t, absl::flat_hash_set<uint64_t>> loaded_and_used;
 };
 
-/// Reads `source` to its end. Memory O(live blocks + stacks).
-Result<GraphEvidence> gather_graph_lives(EventSource& source);
+/// torch.load() is among the frames.
+bool is_loaded(const Tables& tables, uint32_t stack);
+
+/// Reads `source` to its end. Memory O(live blocks + stacks). `ends`: how the programs ended; what
+/// one that failed left live may have waited for its backward pass.
+Result<GraphEvidence> gather_graph_lives(EventSource& source, const ProgramEnds& ends);
 
 }  // namespace gpumemprof
