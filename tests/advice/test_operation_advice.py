@@ -226,6 +226,92 @@ def advised(tmp_path, code):
     return json.loads(harness.execute([harness.COMMAND, "advise", folder, "--format", "json"]).ok().stdout), folder
 
 
+SAMPLES = """
+import torch
+from torch import nn
+net = nn.Sequential(nn.Linear(64, 512), nn.ReLU(), nn.Dropout(0.5), nn.Linear(512, 512), nn.ReLU(), nn.Dropout(0.5), nn.Linear(512, 1))
+x = torch.randn(512, 64)
+{}
+kept = [net(x) for _ in range(8)]
+print(len(kept))
+"""
+TRAINING = """
+optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+for _ in range(3):
+    optimizer.zero_grad()
+    (net(x).square().mean() + net(-x).square().mean()).backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(("before", "others"), [("", 4), (TRAINING, 13)], ids=["prediction", "after_training"])
+def test_graphs_that_a_program_keeps_to_its_end_are_not_needed(tmp_path, before, others):
+    """Of each sample the result of ReLU, and the mask and the result of Dropout, twice; nothing is ever computed again for them."""
+    said, folder = advised(tmp_path, SAMPLES.format(before))
+    part = 512 * 512 * 4
+    (advice,) = [one for one in said["advice"] if one["kind"] in ("graph_not_needed", "checkpointing")]
+    assert advice["kind"] == "graph_not_needed" and advice["evidence"]["activation_bytes"] == 8 * 6 * part
+    # Two parts are live at a time, and what the operation between them frees again; in training those of two calls.
+    assert (8 * 6 - others) * part <= advice["bytes"] <= (8 * 6 - 2) * part
+    text = harness.execute([harness.COMMAND, "analyze", folder]).ok().stdout.decode()
+    assert "Next: run what is not trained under torch.no_grad() or inference_mode()" in " ".join(text.split())
+
+
+def test_layers_of_one_operation_are_not_checkpointed(tmp_path):
+    """The input of ReLU would stay instead of its result, and what Dropout makes is kept for the next layer."""
+    layers = "nn.Linear(512, 512), nn.ReLU(), nn.Dropout(0.5), " * 4
+    code = SAMPLES.format(TRAINING).split("kept =")[0]
+    code = code.replace(code.splitlines()[3], f"net = nn.Sequential({layers}nn.Linear(512, 1))").replace("512, 64)", "512, 512)")
+    said, _ = advised(tmp_path, code)
+    assert said["applies"] and "checkpointing" not in {one["kind"] for one in said["advice"]}
+
+
+def test_blocks_of_the_model_itself_are_named_by_their_numbers_and_keep_the_input_of_each_call(tmp_path):
+    blocks = "nn.Sequential(nn.Linear(256, 256), nn.Tanh(), nn.Linear(256, 256), nn.Tanh()), " * 4
+    said, _ = advised(
+        tmp_path,
+        f"""
+import torch
+from torch import nn
+net = nn.Sequential(nn.Linear(256, 256), {blocks}nn.Linear(256, 1))
+optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+for _ in range(3):
+    optimizer.zero_grad()
+    (net(torch.randn(2048, 256)).mean() + net(torch.randn(2048, 256)).mean()).backward()
+    optimizer.step()
+""",
+    )
+    (advice,) = [one for one in said["advice"] if one["kind"] == "checkpointing"]
+    part = 2048 * 256 * 4
+    # Two calls, two results each; at the peak backward has gone through the last layer, and freed its input.
+    assert advice["evidence"] == {"activation_bytes": 4 * 2 * 2 * part - part, "blocks": 4}
+    assert advice["title"].startswith("the 4 layers {1-4} keep ")
+    # Of four each block keeps two, and one block keeps all. Backward makes gradients of up to two parts beside them.
+    assert 3 * 2 * part - 3 * part <= advice["bytes"] <= 3 * 2 * part
+
+
+DERIVATIVES = """
+import torch
+from torch import nn
+net = nn.Sequential(nn.Linear(2, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 1))
+optimizer = torch.optim.Adam(net.parameters())
+x = torch.rand(4096, 2, requires_grad=True)
+def derivative(y):
+    return torch.autograd.grad(y.sum(), x, create_graph=True)[0]
+for _ in range(3):
+    optimizer.zero_grad()
+    derivative(derivative(net(x))).square().mean().backward()
+    optimizer.step()
+"""
+
+
+def test_what_backward_makes_for_a_derivative_is_not_checkpointed(tmp_path):
+    said, folder = advised(tmp_path, DERIVATIVES)
+    assert "checkpointing" not in {one["kind"] for one in said["advice"]}
+    text = " ".join(harness.execute([harness.COMMAND, "analyze", folder]).ok().stdout.decode().split())
+    assert "Next: a smaller batch; " in text and "or checkpointing" not in text
+
+
 RELOADS = """
 import os, tempfile, torch
 from torch import nn

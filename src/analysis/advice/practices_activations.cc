@@ -4,12 +4,17 @@
 #include <cctype>
 #include <map>
 #include <ranges>
+#include <set>
 #include <string>
 #include <string_view>
 
 #include "analysis/advice/practices.h"
+#include "analysis/categories/category_sums.h"
 #include "analysis/leaks/leaks.h"
+#include "base/path_parts.h"
 #include "base/size.h"
+#include "trace/label_frames.h"
+#include "trace/module_path.h"
 
 namespace gpumemprof {
 namespace {
@@ -25,18 +30,23 @@ uint64_t bytes_at_peak(const DeviceAnalysis& device, const TraceChange& change) 
   return bytes;
 }
 
-/// `ends`: which of a stack's saved blocks count; those stacks are taken of which all are so.
+/// No backward pass ever came for what the stack saved.
+bool is_not_needed(const GraphLives& lives) {
+  return lives.without_backward > 0 && lives.in_backward == 0;
+}
+
+/// `is_needed`: what a backward pass came for and that stayed, else what none came for. Stacks are
+/// taken of which all saved blocks are so.
 void find_graphs(const PracticeEvidence& evidence, const DeviceAnalysis& device, bool is_needed,
                  std::vector<PracticeCandidate>* out) {
   PracticeCandidate candidate(device);
   uint64_t largest = 0, most = 0, kept = 0;
   for (const auto& [stack, lives] : evidence.graph.by_stack) {
-    const uint64_t count = is_needed ? lives.after_backward : lives.without_backward;
     // Data that many graphs read is kept for them, not by one.
-    const uint64_t others =
-        lives.in_backward + (is_needed ? lives.without_backward + lives.saved_later : 0);
-    // Between two evaluations a backward pass may end, so these count as well there.
-    if (count == 0 || others > 0) continue;
+    const bool is_kept = lives.after_backward > 0 && lives.in_backward == 0 &&
+                         lives.without_backward == 0 && lives.saved_later == 0;
+    // Between two evaluations a backward pass may end, so not all need be without one.
+    if (is_needed ? !is_kept : !is_not_needed(lives)) continue;
     candidate.change.group_of[stack] = 0;
     largest = std::max(largest, lives.largest_bytes);
     const uint64_t bytes = is_needed ? lives.after_bytes : lives.without_bytes;
@@ -89,64 +99,125 @@ BlockPath block_of(std::string_view module) {
   return {};
 }
 
+using BlockHolders = std::vector<const CategoryHolder*>;
+
+/// All of it is of one operation of PyTorch's, as in a layer that keeps its input or its output and
+/// no more (ReLU; Dropout, with its mask): to compute it again would keep its input in its place.
+bool is_one_operation(const BlockHolders& block, const Tables& tables) {
+  const uint32_t stack = block.front()->stack;
+  if (std::ranges::any_of(block, [&](const auto* holder) { return holder->stack != stack; }))
+    return false;
+  for (uint32_t node = stack; node != 0; node = tables.stacks.node(node).parent) {
+    const std::string_view file = tables.strings.get(tables.stacks.frame_of(node).file);
+    if (!is_torch_label(file)) return path_has(file, "/torch/");
+  }
+  return false;
+}
+
 struct BlockFamily {
-  std::map<uint32_t, uint64_t> bytes;                 // by number of the block
-  std::map<uint32_t, uint64_t> kept;                  // by number: how many activations
-  std::vector<std::pair<uint32_t, uint32_t>> stacks;  // stack, block
-  uint64_t largest_holder = 0, total = 0;
-  uint32_t most_stack = 0;
-  bool has_parts = false;  // else these are layers alone, which keep their input and no more
+  std::map<uint32_t, BlockHolders> blocks;  // by number
+  std::set<uint32_t> with_parts;            // modules below them keep activations
+
+  void leave_out_operations(const Tables& tables) {
+    std::erase_if(blocks, [&](const auto& block) {
+      return !with_parts.contains(block.first) && is_one_operation(block.second, tables);
+    });
+  }
+  /// Else each keeps one result, as a layer of the program's own may.
+  bool keeps_parts() const {
+    return std::ranges::any_of(blocks, [&](const auto& block) {
+      return with_parts.contains(block.first) || block.second.size() > 1 ||
+             block.second.front()->count > 1;
+    });
+  }
 };
+
+std::map<std::string, BlockFamily> block_families(const PracticeEvidence& evidence,
+                                                  const DeviceAnalysis& device) {
+  std::map<std::string, BlockFamily> families;
+  for (const CategoryHolder& holder : device.categories.at_peak) {
+    if (holder.category != Category::kActivation || holder.count == 0) continue;
+    const Attribution work = attribution_of(evidence.tables, holder.stack);
+    if (work.is_recomputed) return {};  // it is in use
+    const auto lives = evidence.graph.by_stack.find(holder.stack);
+    if (lives != evidence.graph.by_stack.end() && is_not_needed(lives->second)) continue;
+    const auto [family, number, is_below] = block_of(work.module);
+    if (family.empty()) continue;
+    families[family].blocks[number].push_back(&holder);
+    if (is_below) families[family].with_parts.insert(number);
+  }
+  return families;
+}
+
+/// "encoder.layers.*" of all members of a list, "encoder.layers.{2-5}" of some; "{1,2,4,5}" where
+/// the model itself is the list.
+std::string name_of_blocks(const std::string& family,
+                           const std::map<uint32_t, BlockHolders>& blocks) {
+  if (family != "*" && blocks.rbegin()->first + 1 == blocks.size()) return family;
+  const auto numbers = blocks | std::views::keys;
+  return family.substr(0, family.size() - 1) +
+         in_braces(std::set<uint64_t>(numbers.begin(), numbers.end()));
+}
+
+/// What stays of each block: the inputs of all its calls that are live, each as the smallest of what
+/// the block computes from it.
+uint64_t input_bytes(const std::map<uint32_t, BlockHolders>& blocks, uint64_t block_bytes,
+                     const GraphEvidence& graph) {
+  constexpr uint64_t kStatistics = 64;  // smaller parts of a block are means, masks and the like
+  uint64_t smallest = UINT64_MAX, calls = 1;
+  for (const auto& [number, holders] : blocks) {
+    uint64_t of_block = UINT64_MAX;  // each part is made once in a call, or more often
+    for (const CategoryHolder* holder : holders) {
+      const auto made = graph.allocated.find(holder->stack);
+      if (made == graph.allocated.end()) continue;
+      for (const auto& [size_bytes, count] : made->second.by_size) {
+        if (size_bytes * kStatistics < block_bytes) continue;
+        smallest = std::min(smallest, size_bytes);
+        of_block = std::min(of_block, holder->count * count / made->second.count);
+      }
+    }
+    // Of a block whose backward pass goes on, parts are gone.
+    if (of_block != UINT64_MAX) calls = std::max(calls, of_block);
+  }
+  return smallest == UINT64_MAX ? 0 : smallest * calls;
+}
 
 /// Modules of one list, equal in what they keep, that together are a large part of the peak.
 void find_blocks(const PracticeEvidence& evidence, const DeviceAnalysis& device,
                  std::vector<PracticeCandidate>* out) {
   if (evidence.graph.backward_passes == 0) return;  // nothing is computed again for
-  constexpr uint64_t kLeastShare = 3;   // one part in so many of the peak
-  constexpr uint64_t kStatistics = 64;  // smaller parts of a block are means, masks and the like
-  std::map<std::string, BlockFamily> families;
-  for (const CategoryHolder& holder : device.categories.at_peak) {
-    if (holder.category != Category::kActivation || holder.count == 0) continue;
-    const Attribution work = attribution_of(evidence.tables, holder.stack);
-    if (work.is_recomputed) return;  // it is in use
-    const auto [family, number, is_below] = block_of(work.module);
-    if (family.empty()) continue;
-    BlockFamily& one = families[family];
-    one.has_parts |= is_below || (one.kept[number] += holder.count) > 1;
-    one.bytes[number] += holder.bytes;
-    one.total += holder.bytes;
-    one.stacks.emplace_back(holder.stack, number);
-    if (holder.bytes > one.largest_holder)
-      one.largest_holder = holder.bytes, one.most_stack = holder.stack;
-  }
-  for (const auto& [name, family] : families) {
-    if (!family.has_parts || family.bytes.size() < 3) continue;
-    if (family.total < device.figures.peak_bytes / kLeastShare) continue;
-    const auto [least, most] = std::ranges::minmax(family.bytes | std::views::values);
-    if (2 * least < most) continue;  // not equal
+  if (are_activations_of_backward(device.categories.at_peak, evidence.tables)) return;
+  constexpr uint64_t kLeastShare = 3;  // one part in so many of the peak
+  for (auto& [family, known] : block_families(evidence, device)) {
+    known.leave_out_operations(evidence.tables);
+    const auto& blocks = known.blocks;
     PracticeCandidate candidate(device);
-    uint64_t smallest = UINT64_MAX;
-    for (const auto& [stack, number] : family.stacks) {
-      candidate.change.group_of[stack] = number;
-      const auto made = evidence.graph.allocated.find(stack);
-      if (made == evidence.graph.allocated.end()) continue;
-      for (const auto& [size_bytes, count] : made->second.by_size) {
-        if (size_bytes * kStatistics >= most) smallest = std::min(smallest, size_bytes);
+    uint64_t total = 0, least = UINT64_MAX, most = 0, largest_holder = 0;
+    for (const auto& [number, holders] : blocks) {
+      uint64_t bytes = 0;
+      for (const CategoryHolder* holder : holders) {
+        candidate.change.group_of[holder->stack] = number;
+        bytes += holder->bytes;
+        if (holder->bytes <= largest_holder) continue;
+        largest_holder = holder->bytes;
+        candidate.advice.stack = leak_line(evidence.tables, holder->stack);
       }
+      total += bytes, least = std::min(least, bytes), most = std::max(most, bytes);
     }
-    // A block's input stays, as the smallest of what it computes from it.
-    candidate.change.stays_bytes = smallest == UINT64_MAX ? 0 : smallest;
+    if (blocks.size() < 3 || !known.keeps_parts()) continue;
+    if (total < device.figures.peak_bytes / kLeastShare) continue;
+    if (2 * least < most) continue;  // not equal
+    candidate.change.stays_bytes = input_bytes(blocks, most, evidence.graph);
     candidate.advice.kind = "checkpointing";
-    candidate.advice.stack = leak_line(evidence.tables, family.most_stack);
-    candidate.advice.modules = name;
-    candidate.advice.title = "the " + std::to_string(family.bytes.size()) + " layers " + name +
-                             " keep " + format_bytes(family.total) + " of activations, " +
-                             (least == most ? "" : "up to ") + format_bytes(most) + " each";
+    candidate.advice.modules = family;
+    candidate.advice.title = "the " + std::to_string(blocks.size()) + " layers " +
+                             name_of_blocks(family, blocks) + " keep " + format_bytes(total) +
+                             " of activations, " + (least == most ? "" : "up to ") +
+                             format_bytes(most) + " each";
     candidate.advice.fix =
         "Checkpoint them: CheckpointedModel(model), torch.utils.checkpoint, or gpumemprof.optimize "
         "for as few as needed";
-    candidate.advice.evidence = {{"activation_bytes", family.total},
-                                 {"blocks", family.bytes.size()}};
+    candidate.advice.evidence = {{"activation_bytes", total}, {"blocks", blocks.size()}};
     candidate.change.rule = TraceChange::Rule::kOneGroupAtATime;
     out->push_back(std::move(candidate));
   }

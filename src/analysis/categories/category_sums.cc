@@ -96,6 +96,17 @@ bool is_of_batch(const CategoryHolder& holder, const Tables& tables) {
          phase == work_phase_name(WorkPhase::kDataLoading);
 }
 
+bool are_activations_of_backward(const std::vector<CategoryHolder>& holders, const Tables& tables) {
+  uint64_t all = 0, of_backward = 0;
+  for (const CategoryHolder& holder : holders) {
+    if (holder.category != Category::kActivation) continue;
+    const Attribution work = attribution_of(tables, holder.stack);
+    all += holder.bytes;
+    if (work.phase == WorkPhase::kBackward && !work.is_recomputed) of_backward += holder.bytes;
+  }
+  return 2 * of_backward > all;
+}
+
 CategorySums category_sums(const std::vector<CategoryHolder>& holders, const Tables& tables) {
   CategorySums sums;
   Groups categories, modules, phases, user_phases;

@@ -64,4 +64,8 @@ HolderWork work_of_holder(const CategoryHolder& holder, const Tables& tables);
 /// loading data. What an optimizer's step makes, or an average of weights, has a size of its own.
 bool is_of_batch(const CategoryHolder& holder, const Tables& tables);
 
+/// Backward passes made most activations, for others through them (create_graph=True).
+/// Checkpointing does not lower these: what computes them saves them again.
+bool are_activations_of_backward(const std::vector<CategoryHolder>& holders, const Tables& tables);
+
 }  // namespace gpumemprof

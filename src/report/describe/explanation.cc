@@ -169,7 +169,7 @@ class Paragraph {
     for (const CategoryHolder& holder : holders) {
       if (!is_of_batch(holder, tables_)) continue;
       (holder.category == Category::kActivation ? activations_ : others_of_batch_) += holder.bytes;
-      checkpoints_ |= attribution_of(tables_, holder.stack).is_recomputed;
+      cannot_checkpoint_ |= attribution_of(tables_, holder.stack).is_recomputed;
     }
   }
 
@@ -182,6 +182,7 @@ class Paragraph {
       if (sums.categories.size() > 1 || sums.categories[0].name != "unknown") {
         has_categories_ = true;
         sum_up_batch(known.at_peak);
+        cannot_checkpoint_ |= are_activations_of_backward(known.at_peak, tables_);
         find_module(sums.modules);
         return ": " + largest_categories(sums.categories);
       }
@@ -255,7 +256,7 @@ class Paragraph {
                     share(figure("line_1_bytes", line.bytes)), module_));
   }
 
-  const char* or_checkpointing() const { return checkpoints_ ? "" : " or checkpointing"; }
+  const char* or_checkpointing() const { return cannot_checkpoint_ ? "" : " or checkpointing"; }
 
   /// What goes with a step is what the size of a batch decides.
   void write_next() {
@@ -495,7 +496,7 @@ class Paragraph {
   const uint64_t peak_;
   bool has_categories_ = false;
   uint64_t activations_ = 0, others_of_batch_ = 0;  ///< at the peak
-  bool checkpoints_ = false;  ///< the program does so already
+  bool cannot_checkpoint_ = false;  ///< the program does so already, or it would save nothing
   std::string level_;   ///< that between steps: the end of a sentence
   std::string module_;  ///< the one that held most: the end of a sentence
   PeakExplanation out_;
