@@ -46,6 +46,8 @@ static_assert(std::size(kFindingKinds) == size_t(FindingKind::kCheckpointStaging
 
 const char* finding_kind_name(FindingKind kind) { return kFindingKinds[size_t(kind)]; }
 
+std::span<const char* const> finding_kind_names() { return kFindingKinds; }
+
 std::optional<FindingKind> finding_kind_of(std::string_view name) {
   const auto known = std::ranges::find(kFindingKinds, name);
   if (known == std::end(kFindingKinds)) return std::nullopt;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 
 namespace gpumemprof {
@@ -49,6 +50,7 @@ enum class FindingKind : uint8_t {
 
 /// "leak", "growth_in_loop", …
 const char* finding_kind_name(FindingKind kind);
+std::span<const char* const> finding_kind_names();
 std::optional<FindingKind> finding_kind_of(std::string_view name);
 
 }  // namespace gpumemprof

@@ -5,8 +5,8 @@
 // "optimizer_temporaries", "prefetch", "data_in_memory", "inputs_kept", "results_kept",
 // "sparse_gradient", "checkpoint_file_kept", "chunked_loss", "fused_attention",
 // "late_backward", "optimizer_recreated", "optimizer_state", "smaller_batch", "leak",
-// "allocator". What a recording does not tell (types of
-// elements, other machines) is in AdviceReport::unknown.
+// "allocator". What a recording does not tell (types of elements, other machines) is in
+// AdviceReport::unknown.
 #pragma once
 
 #include <cstdint>

@@ -8,26 +8,7 @@ namespace gpumemprof {
 namespace {
 
 constexpr std::string_view kPeak = "peak>";
-constexpr FindingKind kKinds[] = {
-    FindingKind::kLeak,
-    FindingKind::kSteadyGrowth,
-    FindingKind::kSpike,
-    FindingKind::kOutOfMemory,
-    FindingKind::kFragmentation,
-    FindingKind::kCacheSlack,
-    FindingKind::kRounding,
-    FindingKind::kGraphPoolSlack,
-    FindingKind::kStrandedStreamCache,
-    FindingKind::kRecordStreamPending,
-    FindingKind::kRefusedThoughItFits,
-    FindingKind::kSettingsConflict,
-    FindingKind::kNcclCommunicators,
-    FindingKind::kDoubleWeightsInPhase,
-    FindingKind::kPinnedRounding,
-    FindingKind::kPinnedCacheGrowth,
-    FindingKind::kReplayMismatch,
-    FindingKind::kInconsistentTrace,
-};
+constexpr std::string_view kShort = "oom";  // of out_of_memory
 
 /// A refusal is one of memory, whatever its kind.
 bool is_of(const Finding& finding, FindingKind condition) {
@@ -57,14 +38,12 @@ Result<FailCondition> parse_one(std::string_view text) {
     if (!bytes) return std::unexpected(bytes.error());
     return FailCondition{.peak_bytes = *bytes};
   }
-  const auto kind = text == "oom" ? FindingKind::kOutOfMemory : finding_kind_of(text);
-  if (kind && std::ranges::find(kKinds, *kind) != std::end(kKinds)) {
-    return FailCondition{.finding = kind};
-  }
-  std::string known;
-  for (const FindingKind one : kKinds) known += std::string(finding_kind_name(one)) + ", ";
+  const auto kind = text == kShort ? FindingKind::kOutOfMemory : finding_kind_of(text);
+  if (kind) return FailCondition{.finding = kind};
+  std::string known(kShort);
+  for (const char* name : finding_kind_names()) known += std::string(", ") + name;
   return fail(ErrorCode::kUsage, "unknown condition '" + std::string(text) + "'; known are " +
-                                     known + "or peak>SIZE");
+                                     known + " or peak>SIZE");
 }
 
 }  // namespace

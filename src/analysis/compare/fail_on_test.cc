@@ -34,6 +34,18 @@ TEST(FailOn, WhatIsNoConditionIsRefused) {
   }
 }
 
+TEST(FailOn, EveryKindOfFindingIsACondition) {
+  std::string known = "oom, ";
+  for (const char* name : finding_kind_names()) {
+    const auto conditions = parse_fail_conditions(name);
+    ASSERT_TRUE(conditions) << name;
+    EXPECT_STREQ(finding_kind_name(*conditions->at(0).finding), name);
+    known += name + std::string(name == finding_kind_names().back() ? " or " : ", ");
+  }
+  EXPECT_EQ(parse_fail_conditions("leaks").error().message,
+            "unknown condition 'leaks'; known are " + known + "peak>SIZE");
+}
+
 TEST(FailOn, APeakFailsAboveItsBoundOnly) {
   const auto conditions = parse_fail_conditions("peak>1000");
   EXPECT_TRUE(failures(*conditions, with_peak(1000), with_cpu()).empty());
