@@ -15,7 +15,8 @@ constexpr size_t kKeep = 4 * kWindow;
 constexpr std::string_view kExpandableOn = "expandable_segments:True";
 
 std::vector<OomDialect> dialects() {
-  return {pytorch_oom_dialect(), tensorflow_oom_dialect(), kernel_oom_dialect(), numpy_oom_dialect()};
+  return {pytorch_oom_dialect(), tensorflow_oom_dialect(), kernel_oom_dialect(),
+          numpy_oom_dialect(), shared_memory_oom_dialect()};
 }
 
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
@@ -174,6 +175,8 @@ const char* wording_name(OomWording wording) {
       return "kernel";
     case OomWording::kKilled:
       return "killed";
+    case OomWording::kSharedMemory:
+      return "shared memory";
     case OomWording::kWithoutNumbers:
       return "without numbers";
   }

@@ -31,6 +31,7 @@ enum class OomWording : uint8_t {
   kXla,               ///< "Out of memory while trying to allocate … bytes"
   kKernel,            ///< the kernel's "Killed process …"
   kKilled,            ///< "Killed", "OOMKilled": that a process was killed, and no more
+  kSharedMemory,      ///< "unable to write to file </torch_…>: No space left on device"
   kWithoutNumbers,    ///< "CUDA error: out of memory" and its like
 };
 const char* wording_name(OomWording wording);  ///< "pytorch 1", "pytorch 2", …
@@ -132,6 +133,7 @@ OomDialect pytorch_oom_dialect();
 OomDialect tensorflow_oom_dialect();
 OomDialect kernel_oom_dialect();
 OomDialect numpy_oom_dialect();
+OomDialect shared_memory_oom_dialect();
 
 /// The state of a pool alone, as a message without words.
 OomMessage message_of_dump(BfcPool pool);

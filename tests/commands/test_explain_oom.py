@@ -90,6 +90,28 @@ def test_what_the_installed_numpy_prints_is_understood():
     assert "gpumemprof run --host -- python" in said
 
 
+@pytest.mark.parametrize("said", [
+    "RuntimeError: unable to write to file </torch_4321_1234567_0>: No space left on device (28)",
+    "RuntimeError: unable to resize file </torch_4321_1234567_0> to the right size: No space left on device (28)",
+    "RuntimeError: unable to allocate shared memory(shm) for file </torch_4321_1234567_0>: No space left on device (28)",
+    "RuntimeError: DataLoader worker (pid 41) is killed by signal: Bus error. It is possible that dataloader's workers are out of shared memory.",
+    "ERROR: Unexpected bus error encountered in worker. This might be caused by insufficient shared memory (shm).",
+])
+def test_shared_memory_that_is_full_is_explained(said):
+    document = json.loads(explain(f"epoch 1\n{said}\n".encode(), "--format", "json").stdout)
+    validator("oom-message.schema.json").validate(document)
+    (message,) = document["messages"]
+    assert (message["wording"], message["line"], message["verdict"]["cause"]) == ("shared memory", 2, "own_limit")
+    text = explain(said.encode()).stdout.decode()
+    assert text.startswith("/dev/shm is full: it holds the tensors that processes share.") and "docker run --shm-size=8g\n" in text
+
+
+@pytest.mark.parametrize("said", ["unable to write to file </torch_1_2_0>: Permission denied (13)", "ERROR:  out of shared memory",
+                                  "tar: unable to write to file out.tar: No space left on device (28)"])
+def test_a_file_elsewhere_is_no_shared_memory(said):
+    assert explain(said.encode()).returncode == 2
+
+
 def test_memory_stays_small_on_a_log_of_any_length():
     """200 MB of noise with a message in the middle, through a pipe."""
     program = ("import sys\nnoise = b'x' * 999 + b'\\n'\nfor i in range(200_000):\n    sys.stdout.buffer.write(noise)\n"

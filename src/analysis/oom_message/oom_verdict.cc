@@ -359,6 +359,7 @@ void PytorchExplainer::advise() {
 
 OomVerdict explain_oom(const OomMessage& message, bool expandable_segments_on) {
   if (message.framework == "kernel") return explain_kernel_oom(message);
+  if (message.wording == OomWording::kSharedMemory) return explain_shared_memory_oom();
   if (message.framework == "tensorflow" || message.framework == "xla")
     return explain_tensorflow_oom(message);
   return PytorchExplainer(message, expandable_segments_on).explain();

@@ -58,5 +58,7 @@ OomVerdict explain_oom(const OomMessage& message, const OomLog& log);
 OomVerdict explain_tensorflow_oom(const OomMessage& message);
 /// The same of what the kernel and container runtimes say of a process that was killed.
 OomVerdict explain_kernel_oom(const OomMessage& message);
+/// The same where /dev/shm had no room.
+OomVerdict explain_shared_memory_oom();
 
 }  // namespace gpumemprof
