@@ -31,8 +31,10 @@ Accelerators AcceleratorReader::read(Depth depth) {
 
 std::string why_not_listed(const Accelerators& all, int number) {
   const size_t count = all.devices.size();
-  if (count == 0 || number < static_cast<int>(count)) return "";
-  return "--device " + std::to_string(number) + ": there " +
+  if (number < static_cast<int>(count)) return "";
+  const std::string option = "--device " + std::to_string(number) + ": ";
+  if (count == 0) return option + all.notes.at(0);
+  return option + "there " +
          (count == 1 ? "is 1 accelerator" : "are " + std::to_string(count) + " accelerators") +
          " here";
 }

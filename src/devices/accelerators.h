@@ -42,8 +42,8 @@ class AcceleratorReader {
   bool any_ = false;
 };
 
-/// "--device 5: there are 2 accelerators here"; empty where there is one of this number, and where
-/// no driver shows any.
+/// "--device 5: there are 2 accelerators here", or why no driver shows any; empty where there is
+/// one of this number.
 std::string why_not_listed(const Accelerators& all, int number);
 
 /// Whether the driver lists the process `pid`, of this PID namespace, on the device.

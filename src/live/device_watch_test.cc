@@ -120,7 +120,7 @@ TEST_F(Watched, AnAcceleratorThatIsNotThereIsNotMeasuredAsTheHost) {
   put_process(12, "Name:\tpython\nVmSize:\t 90 kB\n", 10);
   auto process = Sampler::open({.pid = 12, .device = 5, .root = root_});
   ASSERT_TRUE(process);
-  EXPECT_EQ(process->why_no_device(), "") << "a recording may have it";
+  EXPECT_EQ(process->why_no_device(), none->why_no_device()) << "and has no recording with it";
 }
 
 TEST_F(Watched, AProcessThatIsNotRecordedHasWhatTheDriverSaysOfIt) {

@@ -309,23 +309,26 @@ std::string Sampler::subject() const {
   return text;
 }
 
-std::string Sampler::why_no_device() const {
+std::string Sampler::why_no_device() {
   if (!options_.device) return "";
+  const auto is_asked_for = [&](const FollowedDevice& device) {
+    return !device.is_cpu && device.index == *options_.device;
+  };
+  const auto has_it = [&](Target& target) {
+    const auto state = target.follower ? target.follower->look() : Result<FollowedState>();
+    return state && std::ranges::any_of(state->devices, is_asked_for);
+  };
   const Accelerators& all = devices_.now();
-  if (all.devices.empty() && whole_machine_)
-    return "--device " + std::to_string(*options_.device) + ": " + all.notes.at(0);
+  if (all.devices.empty() && std::ranges::any_of(targets_, has_it)) return "";
   return why_not_listed(all, *options_.device);
 }
 
 std::vector<std::string> Sampler::notes() const {
   if (!options_.device) return {};
-  const std::string option = "--device " + std::to_string(*options_.device);
   const Accelerators& all = devices_.now();
-  if (all.devices.empty())
-    return {option +
-            ": the device's total, use and other processes are missing: " + all.notes.at(0)};
-  const std::string why = why_not_listed(all, *options_.device);
-  return why.empty() ? std::vector<std::string>() : std::vector{why};
+  if (!all.devices.empty()) return {};
+  return {"--device " + std::to_string(*options_.device) +
+          ": the device's total, use and other processes are missing: " + all.notes.at(0)};
 }
 
 }  // namespace gpumemprof

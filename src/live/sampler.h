@@ -52,9 +52,9 @@ class Sampler {
   std::string subject() const;
   /// Processes whose recording began since the last call, in the words of subject().
   std::vector<std::string> take_news();
-  /// Why nothing can be measured of the accelerator that was asked for; empty where it can, or
-  /// where no driver shows it and a recording may still have it.
-  std::string why_no_device() const;
+  /// Why nothing can be measured of the accelerator that was asked for; empty where it can: a driver
+  /// shows it, or none shows any and a recording has it.
+  std::string why_no_device();
   /// One sentence per option that cannot be fulfilled here; may be empty.
   std::vector<std::string> notes() const;
   /// The upper limit of use, at the last sample.

@@ -27,9 +27,9 @@ def test_info_is_what_the_kernel_says():
 
 
 def test_info_detailed_follows_its_schema():
-    said = json.loads(harness.execute([harness.COMMAND, "info", "--detailed", "--device", "0", "--format", "json"]).ok().stdout)
+    said = json.loads(harness.execute([harness.COMMAND, "info", "--detailed", "--format", "json"]).ok().stdout)
     validator("info.schema.json").validate(said)
-    assert said["gpu"]["device"] == 0 and "probe" in said
+    assert said["gpu"]["device"] is None and "probe" in said
 
 
 def test_diagnose_writes_the_documented_bundle(tmp_path):
@@ -97,6 +97,11 @@ def test_diagnose_that_fails_says_so(tmp_path):
     done = harness.execute([*DIAGNOSE, "--output", tmp_path / "file" / "d", "--duration", "0"])
     assert done.rc == 1 and done.stderr.count(b"\n") == 1
     assert done.stdout == b"Status: FAILED (exit_code=1)\n"
+
+
+def test_diagnose_of_a_process_that_is_not_there_is_a_wrong_option(tmp_path):
+    done = harness.execute([*DIAGNOSE, "--pid", "4194303", "--duration", "0"], cwd=tmp_path)
+    assert (done.rc, done.stdout, done.stderr) == (2, b"", b"gpumemprof: no process 4194303\n")
 
 
 def test_lines_hands_the_script_and_its_words_to_python(tmp_path):

@@ -55,9 +55,11 @@ def test_the_share_of_the_machine_is_told_as_that_of_all_processes(tmp_path):
     assert f"pid {pid} cpu: 10.0 MiB; all processes use {share:.1f} % of " in out
 
 
-def test_a_device_that_nobody_can_be_asked_about_is_said_to_be_so(tmp_path):
-    done = harness.execute([*MONITOR, *THIS, *FAST, "--device", "0"]).ok()
-    assert b"Note: --device 0: the device's total, use and other processes are missing" in done.stdout
+@pytest.mark.parametrize("command", [["monitor", *FAST], ["monitor", *THIS, *FAST], ["track", *THIS, *FAST], ["diagnose", *THIS, *FAST], ["info"]])
+def test_an_accelerator_that_no_driver_shows_is_an_error(command, tmp_path):
+    done = harness.execute([harness.COMMAND, *command, "--device", "7"], cwd=tmp_path)
+    assert (done.rc, done.stdout, list(tmp_path.iterdir())) == (2, b"", [])
+    assert done.stderr.startswith(b"gpumemprof: --device 7: no NVIDIA driver") and done.stderr.count(b"\n") == 1
 
 
 @pytest.mark.parametrize("explicit, name, first", [("csv", "a.json", "schema_version,"), ("json", "a.csv", "["), (None, "a", "schema_")])
