@@ -130,7 +130,8 @@ class Parser {
       return refuse("settings are KEY:VALUE, with commas in between: " + std::string(name_));
     const KeyRule* rule = std::ranges::find(kKeys, name_, &KeyRule::name);
     if (rule == std::end(kKeys)) {
-      return refuse("PyTorch has no allocator setting " + std::string(name_));
+      return refuse("PyTorch has no allocator setting " + std::string(name_) + "; known are " +
+                    known_names());
     }
     if (rule->first_minor > release_.minor) {
       return refuse("PyTorch " + release_name(release_) + " has no allocator setting " +
@@ -139,6 +140,14 @@ class Parser {
     }
     if (Status ok = expect(":"); !ok) return ok;
     return value(rule->key);
+  }
+
+  std::string known_names() const {
+    std::string names;
+    for (const KeyRule& rule : kKeys)
+      if (rule.first_minor <= release_.minor)
+        names += (names.empty() ? "" : ", ") + std::string(rule.name);
+    return names;
   }
 
   Status value(Key key) {

@@ -72,8 +72,10 @@ TEST(AllocatorSettings, AnErrorSaysWhatTheReleaseWants) {
             "PyTorch 2.10 has no allocator setting large_segment_size_mb: it was added in 2.11");
   EXPECT_EQ(parse_settings("expandable_segments", release("2.10")).error().message,
             "\":\" expected after expandable_segments, the settings end there");
-  EXPECT_EQ(parse_settings("expandable:True", release("2.10")).error().message,
-            "PyTorch has no allocator setting expandable");
+  EXPECT_EQ(parse_settings("expandable:True", release("2.1")).error().message,
+            "PyTorch has no allocator setting expandable; known are max_split_size_mb, "
+            "garbage_collection_threshold, roundup_power2_divisions, expandable_segments, "
+            "backend, pinned_use_cuda_host_register, pinned_num_register_threads");
 }
 
 TEST(AllocatorSettings, RoundupListsFillTheEndAsTheReleaseDoes) {
