@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/progress.h"
+#include "report/words.h"
 #include "run/folder.h"
 
 namespace gpumemprof {
@@ -25,6 +26,10 @@ Result<int> seal_folder(const std::string& folder) {
   }
   if (!done) return std::unexpected(done.error());
   const SealTotals& totals = sealer.totals();
+  if (totals.files == 0 && totals.left.empty()) {
+    std::printf("%s: nothing is left to compress\n", printable(folder).c_str());
+    return kExitOk;
+  }
   std::printf("%s: %llu file%s, %llu events, %s -> %s\n", folder.c_str(),
               static_cast<unsigned long long>(totals.files), totals.files == 1 ? "" : "s",
               static_cast<unsigned long long>(totals.events),
