@@ -85,8 +85,7 @@ void add_calibrate_command(CLI::App& app, CommandContext& context) {
       "A separate process creates a context, multiplies matrices and convolves with "
       "PyTorch.\nAfter each it measures the driver's figure for the process minus the allocator's "
       "memory.\nThen: gpumemprof estimate --calibration h200.json -- python train.py");
-  command->add_option("--device", arguments->device, "number of the GPU, as in CUDA")
-      ->capture_default_str()
+  add_defaulted(command, "--device", "N", arguments->device, "number of the GPU, as in CUDA")
       ->check(CLI::Range(0, 1023));
   add_value(command, "-o,--output", "FILE", arguments->output,
             "write the calibration to this file");

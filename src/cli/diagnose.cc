@@ -218,19 +218,15 @@ Status write_bundle(const fs::path& folder, const Diagnosis& diagnosis, int exit
 bool process_exists(int pid) { return read_process_memory("/proc", pid, false).exists; }
 
 int failed(const Error& error) {
-  report_error("", error);
-  std::printf("Status: FAILED (exit_code=%d)\n", kExitToolFailed);
-  return kExitToolFailed;
+  const int code = report_error("", error);
+  if (code == kExitToolFailed) std::printf("Status: FAILED (exit_code=%d)\n", code);
+  return code;
 }
 
 int diagnose(DiagnoseArguments& arguments) {
-  if (auto wrong = wrong_pace(arguments.pace); !wrong.empty())
-    return report_error("", {ErrorCode::kUsage, wrong});
-  if (auto known = arguments.device.resolve(); !known) return report_error("", known.error());
+  if (auto known = arguments.device.resolve(); !known) return failed(known.error());
   if (arguments.device.number >= 0) arguments.sampler.device = arguments.device.number;
   auto sampler = open_sampler(arguments.sampler);
-  if (!sampler && sampler.error().code == ErrorCode::kUsage)
-    return report_error("", sampler.error());
   if (!sampler) return failed(sampler.error());
   auto folder = make_folder(arguments.output);
   if (!folder) return failed(folder.error());
@@ -269,9 +265,8 @@ void add_diagnose_command(CLI::App& app, CommandContext& context) {
   add_value(command, "-o,--output", "DIR", arguments->output,
             "destination: inside this folder if it exists, else this folder");
   add_device_option(command, context, &arguments->device);
-  add_value(command, "--duration", "S", arguments->pace.duration_s,
-            "seconds of sampling (default: 5); 0 takes no samples");
-  add_defaulted(command, "--interval", "S", arguments->pace.interval_s, "seconds between samples");
+  add_pace_options(command, &arguments->pace,
+                   "seconds of sampling (default: 5); 0 takes no samples");
   add_value(command, "--pid", "PID", arguments->sampler.pid, "only this process")
       ->check(CLI::PositiveNumber);
   command->footer("Exit codes: 0 no risk, 1 failed, 2 risk found.");

@@ -247,7 +247,8 @@ void add_diff_command(CLI::App& app, CommandContext& context) {
             "processes with the same role)");
   add_format_option(command, &arguments->format, true);
   add_output_option(command, &arguments->output);
-  add_defaulted(command, "--rows", "N", arguments->rows, "text: rows per table");
+  add_defaulted(command, "--rows", "N", arguments->rows, "text: rows per table")
+      ->check(CLI::PositiveNumber);
   add_color_option(command, &arguments->color);
   command->add_flag(
       "--anonymize", arguments->anonymize,

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 
 #include "base/nearest.h"
 #include "cli/commands.h"
@@ -146,8 +145,9 @@ std::string usage_of(std::string_view command) {
 }
 
 std::string plain_type(const CLI::Option& option) {
-  constexpr std::array<std::string_view, 6> kChecks = {":NONNEGATIVE", ":POSITIVE", ":FLOAT in",
-                                                       ":INT in",      ":UINT in",  ":DIR"};
+  constexpr std::array<std::string_view, 7> kChecks = {":NONNEGATIVE", ":POSITIVE", ":FLOAT in",
+                                                       ":INT in",      ":UINT in",  ":DIR",
+                                                       ":UNSIGNED"};
   std::string type = option.get_type_name();
   if (const size_t set = type.find(":{"); set != type.npos) {
     type = type.substr(set + 2, type.find('}') - set - 2);
@@ -206,18 +206,24 @@ std::string wrong_option_sentence(const CLI::App& command) {
   return {};
 }
 
+/// " from 1 to 64", " above 0": which values the option called `name` takes; empty without bounds.
+std::string bounds_of(const CLI::App& command, const std::string& name) {
+  const CLI::Option* option = command.get_option_no_throw(name);
+  const std::string type = option ? option->get_type_name() : "";
+  if (type.contains(":POSITIVE")) return " above 0";
+  if (const size_t in = type.find(" in ["), to = type.find(" - ", in); to != type.npos)
+    return " from " + type.substr(in + 5, to - in - 5) + " to " +
+           type.substr(to + 3, type.find(']', to) - to - 3);
+  return type.contains(":NONNEGATIVE") || type.contains(":UNSIGNED") ? " from 0 on" : "";
+}
+
 /// What CLI11 says of a value, without its bounds of 300 digits and its words for a programmer.
-std::string plain_value_error(const std::string& what) {
-  constexpr std::string_view kValue = ": Value ", kRange = " not in range ", kTo = " to ";
-  constexpr std::string_view kConvert = "Could not convert: ", kIs = " = ";
-  constexpr size_t kLongestBound = 40;  // that somebody chose
+std::string plain_value_error(const CLI::App& command, const std::string& what) {
+  constexpr std::string_view kValue = ": Value ", kRange = " not in range ";
+  constexpr std::string_view kConvert = "Could not convert: ";  // of a flag: numbers were checked
   const std::string_view text = what;
-  if (text.starts_with(kConvert)) {
-    const size_t is = text.find(kIs);
-    if (is == text.npos) return what;
-    return std::string(text.substr(kConvert.size(), is - kConvert.size())) + ": '" +
-           std::string(text.substr(is + kIs.size())) + "' is not a number that it takes";
-  }
+  if (text.starts_with(kConvert))
+    return what.substr(kConvert.size(), what.find(" = ") - kConvert.size()) + " takes no value";
   if (const size_t missing = text.find(": 1 required "); missing != text.npos)
     return what.substr(0, missing) + ": a value is missing";
   if (const size_t in = text.find(" not in {"); in != text.npos && text.ends_with('}')) {
@@ -229,18 +235,14 @@ std::string plain_value_error(const std::string& what) {
       return what.substr(0, name) + ": '" + what.substr(name + 2, in - name - 2) +
              "' is not one of " + values;
   }
+  const std::string bounds = bounds_of(command, what.substr(0, what.find(": ")));
+  if (text.ends_with("' is not a number") || text.ends_with("' is not a whole number"))
+    return what + bounds;
   const size_t value = text.find(kValue), range = text.rfind(kRange);
-  const size_t to = range == text.npos ? text.npos : text.find(kTo, range);
-  if (value == text.npos || to == text.npos || value + kValue.size() > range) return what;
-  const std::string given(text.substr(value + kValue.size(), range - value - kValue.size()));
-  double number = 0;
-  const auto [end, error] = std::from_chars(given.data(), given.data() + given.size(), number);
-  const bool is_number = error == std::errc() && end == given.data() + given.size();
-  const std::string begin = what.substr(0, value) + ": '" + given + "' is ";
-  if (!is_number) return begin + "not a number";
-  if (text.size() - to - kTo.size() < kLongestBound)
-    return begin + "not from" + what.substr(range + kRange.size() - 1);
-  return begin + (number < 0 ? "below 0" : "not above 0");
+  if (value == text.npos || range == text.npos || value + kValue.size() > range) return what;
+  const std::string given = what.substr(value + kValue.size(), range - value - kValue.size());
+  return what.substr(0, value) + ": '" + given + "' is " +
+         (bounds == " from 0 on" ? "below 0" : "not" + bounds);
 }
 
 std::string usage_error(const CLI::App& app, const CLI::ParseError& error,
@@ -271,7 +273,15 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error,
   if (const auto words_left = command.remaining();
       dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !words_left.empty())
     return "unexpected argument '" + words_left.front() + "'" + see;
-  return plain_value_error(what) + see;
+  const auto with_words = [&](std::string_view parsers, const char* ours) {
+    const size_t at = what.find(parsers);
+    return at == what.npos ? what : what.substr(0, at) + ours + what.substr(at + parsers.size());
+  };
+  if (dynamic_cast<const CLI::RequiresError*>(&error) != nullptr)
+    return with_words(" requires ", " goes with ") + see;
+  if (dynamic_cast<const CLI::ExcludesError*>(&error) != nullptr)
+    return with_words(" excludes ", " does not go with ") + see;
+  return plain_value_error(command, what) + see;
 }
 
 }  // namespace gpumemprof

@@ -60,8 +60,6 @@ class Screen {
 };
 
 int monitor(WatchArguments& arguments) {
-  if (auto wrong = wrong_pace(arguments.pace); !wrong.empty())
-    return report_error("", {ErrorCode::kUsage, wrong});
   auto watched = open_watched(&arguments);
   if (!watched) return report_error("", watched.error());
   auto& [sampler, writer] = *watched;

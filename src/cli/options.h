@@ -2,19 +2,50 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <vector>
 
+#include "base/error.h"
 #include "estimate/cost.h"
 #include "picture/camera.h"
 
 namespace gpumemprof {
 
+/// The type of one value of an option that may be absent, or be given several times.
+template <class T>
+struct OneValue {
+  using Type = T;
+};
+template <class T>
+struct OneValue<std::optional<T>> : OneValue<T> {};
+template <class T>
+struct OneValue<std::vector<T>> : OneValue<T> {};
+
+/// help.h names the bounds behind it. The parser itself takes "-1" for the largest number.
+template <class Number>
+std::string why_no_number(const std::string& text) {
+  Number number{};
+  bool is_number = CLI::detail::lexical_cast(text, number);
+  if constexpr (std::is_unsigned_v<Number>) is_number = is_number && text.front() != '-';
+  if constexpr (std::is_floating_point_v<Number>) is_number = is_number && std::isfinite(number);
+  if (is_number) return "";
+  const char* const what = std::is_integral_v<Number> ? "a whole number" : "a number";
+  return '\'' + text + "' is not " + what;
+}
+
 template <class T>
 CLI::Option* add_value(CLI::App* command, const std::string& names, const std::string& type,
                        T& value, const std::string& text) {
-  return command->add_option(names, value, text)->type_name(type);
+  CLI::Option* option = command->add_option(names, value, text)->type_name(type);
+  using Number = typename OneValue<T>::Type;
+  if constexpr (std::is_arithmetic_v<Number>)
+    option->check(CLI::Validator([](std::string& one) { return why_no_number<Number>(one); },
+                                 std::is_unsigned_v<Number> ? "UNSIGNED" : ""));
+  return option;
 }
 
 /// Help shows the default too: what `value` holds now.

@@ -227,7 +227,8 @@ int print_once(const TopArguments& arguments) {
 int top(const TopArguments& arguments) {
   const AlertOptions& alerts = arguments.camera.alerts;
   std::string wrong;
-  if (!(arguments.interval_s >= (arguments.once ? 0 : 0.1) && arguments.interval_s <= 3600))
+  const bool is_one_sample = arguments.once && arguments.interval_s == 0;
+  if (!is_one_sample && !(arguments.interval_s >= 0.1 && arguments.interval_s <= 3600))
     wrong = "--interval must be between 0.1 and 3600 seconds (0 with --once: one sample)";
   if (alerts.warning_percent > alerts.critical_percent)
     wrong = "--warning-threshold is above --critical-threshold";

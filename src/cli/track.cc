@@ -63,7 +63,6 @@ void resolve_identity(const TrackArguments& arguments, TelemetryEvent* identity)
 }
 
 std::string wrong_arguments(const TrackArguments& a, const TelemetryEvent& identity) {
-  if (auto wrong = wrong_pace(a.pace); !wrong.empty()) return wrong;
   if (!(a.alerts.warning_percent > 0 && a.alerts.critical_percent <= 100))
     return "thresholds must be above 0 and at most 100 percent";
   if (a.alerts.warning_percent > a.alerts.critical_percent)

@@ -119,9 +119,9 @@ void add_view_command(CLI::App& app, CommandContext& context) {
             "a recording, a snapshot or a profile; a second one is compared with it")
       ->required()
       ->expected(1, 2);
-  command
-      ->add_option("--port", arguments->port, "port on 127.0.0.1; the next free one if it is taken")
-      ->capture_default_str();
+  add_defaulted(command, "--port", "N", arguments->port,
+                "port on 127.0.0.1; the next free one if it is taken")
+      ->check(CLI::Range(0, 65535));
   command->add_flag("--no-browser", arguments->no_browser, "print the address, open no browser");
   command->add_flag("--no-index", arguments->no_index,
                     "neither read nor write the index that makes the next opening fast");

@@ -13,6 +13,7 @@ namespace gpumemprof {
 namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
+constexpr double kLongest_s = 3e9;  // of what fits into nanoseconds
 
 sigset_t stop_signals() {
   sigset_t set;
@@ -52,7 +53,9 @@ Result<WatchEnd> watch(Sampler& sampler, const Pace& pace,
   WatchEnd end;
   const int64_t interval = std::max<int64_t>(1, std::llround(pace.interval_s * 1e9));
   const int64_t begin = steady_ns();
-  const int64_t last = pace.duration_s ? begin + std::llround(*pace.duration_s * 1e9) : INT64_MAX;
+  const int64_t last =
+      pace.duration_s ? begin + std::llround(std::min(*pace.duration_s, kLongest_s) * 1e9)
+                      : INT64_MAX;
   for (int64_t round = 0;;) {
     if (auto done = take(sampler.sample()); !done) return std::unexpected(done.error());
     if (sampler.state() == WatchState::kEnded) {
@@ -74,14 +77,6 @@ TelemetryFormat chosen_format(const std::string& format, const std::string& outp
   if (format == "csv") return TelemetryFormat::kCsv;
   return telemetry_format_of(output).value_or(is_tfmemprof() ? TelemetryFormat::kJson
                                                              : TelemetryFormat::kCsv);
-}
-
-std::string wrong_pace(const Pace& pace) {
-  if (!(pace.interval_s >= 0.001 && pace.interval_s <= 86'400))
-    return "--interval must be between 0.001 and 86400 seconds";
-  if (pace.duration_s && !(*pace.duration_s >= 0 && *pace.duration_s <= 3e9))
-    return "--duration must be 0 or more seconds";
-  return "";
 }
 
 std::string sample_text(const TelemetryEvent& event) {

@@ -41,9 +41,6 @@ Result<WatchEnd> watch(Sampler& sampler, const Pace& pace,
 /// --format where it is given, else as the name ends, else CSV, or for tfmemprof JSON.
 TelemetryFormat chosen_format(const std::string& format, const std::string& output);
 
-/// Why a pace cannot be kept; empty where it can.
-std::string wrong_pace(const Pace& pace);
-
 /// "pid 41 cpu: 84.0 MiB; all processes use 11.3 % of 23.5 GiB" for one event.
 std::string sample_text(const TelemetryEvent& event);
 

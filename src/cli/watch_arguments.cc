@@ -4,11 +4,16 @@
 
 namespace gpumemprof {
 
+void add_pace_options(CLI::App* command, Pace* pace, const char* duration) {
+  add_value(command, "--duration", "S", pace->duration_s, duration)->check(CLI::NonNegativeNumber);
+  add_defaulted(command, "--interval", "S", pace->interval_s, "seconds between samples")
+      ->check(CLI::Range(0.001, 86'400.0));
+}
+
 void add_watch_options(CLI::App* command, const CommandContext& context, WatchArguments* arguments,
                        const WatchHelp& help) {
   add_device_option(command, context, &arguments->device);
-  add_value(command, "--duration", "S", arguments->pace.duration_s, help.duration);
-  add_defaulted(command, "--interval", "S", arguments->pace.interval_s, "seconds between samples");
+  add_pace_options(command, &arguments->pace, help.duration);
   add_value(command, "-o,--output", "FILE", arguments->output, help.output);
   command
       ->add_option("--format", arguments->format,

@@ -26,6 +26,9 @@ struct WatchHelp {
   const char* threshold;
 };
 
+/// --duration, of which `duration` is the help, and --interval.
+void add_pace_options(CLI::App* command, Pace* pace, const char* duration);
+
 /// --device, --duration, --interval, --output, --format and --pid, in this order; tfmemprof has
 /// --threshold besides.
 void add_watch_options(CLI::App* command, const CommandContext& context, WatchArguments* arguments,

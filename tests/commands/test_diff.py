@@ -98,6 +98,11 @@ def test_a_recording_has_no_difference_to_itself(recordings):
     assert {row["change"] for row in document["by_stack"]} == {"same"}
 
 
+def test_one_row_for_a_table_is_one_row_in_each(recordings):
+    *_, stacks = diff(*recordings, "--rows", "1").ok().stdout.decode().partition("The stacks that changed most\n")
+    assert "No difference." not in stacks and sum(line.lstrip().startswith(("+", "-")) for line in stacks.splitlines()[1:-1]) == 1, stacks
+
+
 def test_what_cannot_be_compared_is_one_line_and_exit_2(recordings, tmp_path):
     for argv in ([recordings[0], tmp_path / "nothing"], [recordings[0], recordings[1], "--device", "cuda:3"],
                  [recordings[0], os.devnull]):

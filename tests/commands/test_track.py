@@ -237,8 +237,8 @@ def test_a_second_tracker_does_not_take_the_file(tmp_path):
 
 @pytest.mark.parametrize("options, words", [
     (["--pid", "4194303"], "no process 4194303"),
-    (["--interval", "0"], "--interval must be"),
-    (["--duration", "-1"], "--duration must be"),
+    (["--interval", "0"], "--interval: '0' is not from 0.001 to 86400"),
+    (["--duration", "-1"], "--duration: '-1' is below 0"),
     (["--warning-threshold", "99"], "--warning-threshold is above"),
     (["--rank", "2"], "below --world-size"),
     (["--output", "/nowhere/t.json"], "/nowhere/t.json: cannot write"),

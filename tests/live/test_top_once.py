@@ -90,7 +90,7 @@ def test_no_line_is_wider_than_columns_says(standing, columns):
 
 def test_what_makes_no_sense_is_one_line(tmp_path):
     for options, words in ((["--format", "json"], "needs --once"), ([], "needs a terminal"),
-                           (["--once", "--interval", "-1"], "--interval"),
+                           (["--once", "--interval", "-1"], "--interval"), (["--once", "--interval", "0.01"], "--interval"),
                            (["--once", str(tmp_path / "none")], "none"),
                            (["--once", "--warning-threshold", "90", "--critical-threshold", "80"], "above")):
         done = harness.execute([harness.COMMAND, "top", *options])

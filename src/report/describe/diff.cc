@@ -201,7 +201,7 @@ class DiffDescription {
     Section out{"The stacks that changed most"};
     Table table = changes("stack");
     for (const DiffRow& row : diff_.by_stack) {
-      if (!differs_at_peak(row) || table.rows.size() == options_.rows / 2) break;
+      if (!differs_at_peak(row) || table.rows.size() == (options_.rows + 1) / 2) break;
       const Tables& tables = tables_of(row);
       Row shown = line_row(row, headline_node(tables, row.node));
       if (row.node != 0)
