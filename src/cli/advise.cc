@@ -71,6 +71,16 @@ int advise_recording(const std::vector<std::string>& paths, const AdviseArgument
 /// False as well where `run` itself failed, as for a program that cannot be found.
 bool has_recording(const std::string& folder) { return open_input({folder}).has_value(); }
 
+/// What is accepted without effect would be taken for a different advice.
+std::string wrong_together(const AdviseArguments& arguments, bool has_program) {
+  if (!has_program && arguments.steps != 0) return "--steps goes with a program: -- COMMAND";
+  if (!has_program && arguments.no_measuring)
+    return "--no-measuring goes with a program: -- COMMAND";
+  if (!arguments.capacity.empty() && !arguments.prices.is_given())
+    return "--capacity goes with --price or --prices";
+  return "";
+}
+
 int advise_program(std::vector<std::string> command, const AdviseArguments& arguments) {
   const auto folder = TemporaryFolder::make("gpumemprof-advise");
   if (!folder) return report_error("", folder.error());
@@ -80,8 +90,11 @@ int advise_program(std::vector<std::string> command, const AdviseArguments& argu
   // Running out of memory is what people come with: what was recorded until then has the answer. A
   // changed run that gets further has done other work, so that nothing can be measured.
   const bool is_failed = !base->failure.empty();
-  if (is_failed && !has_recording(base->folder))
-    return report_error("", {ErrorCode::kUsage, base->failure});
+  if (!has_recording(base->folder))
+    return report_error("", {ErrorCode::kUsage,
+                             is_failed ? base->failure
+                                       : "the program recorded nothing: gpumemprof run -- COMMAND "
+                                         "says why"});
   const bool is_measured = !arguments.no_measuring && !is_failed;
   return advise_recording({base->folder}, arguments, is_measured ? &trials : nullptr,
                           base->failure);
@@ -110,15 +123,18 @@ void add_advise_command(CLI::App& app, CommandContext& context) {
                     "with a program: run it once and simulate");
   add_value(command, "--steps", "N", arguments->steps,
             "with a program: end each run after this many optimizer steps (recommended; "
-            "default: whole runs)");
+            "default: whole runs)")
+      ->check(CLI::PositiveNumber);
   add_cost_options(command, &arguments->prices);
   add_value(command, "--capacity", "SIZE", arguments->capacity,
             "with --price: memory of the board, if it is not in the recording");
   command->callback([arguments, &context] {
-    context.exit_code =
-        read_cost_options(arguments->prices, arguments->capacity, &arguments->cost);
-    if (context.exit_code != kExitOk) return;
     std::vector<std::string> words = words_after_dashes();
+    const std::string wrong = wrong_together(*arguments, !words.empty());
+    context.exit_code =
+        wrong.empty() ? read_cost_options(arguments->prices, arguments->capacity, &arguments->cost)
+                      : report_error("", {ErrorCode::kUsage, wrong});
+    if (context.exit_code != kExitOk) return;
     context.exit_code = words.empty() ? advise_recording(arguments->paths, *arguments, nullptr)
                                       : advise_program(std::move(words), *arguments);
   });

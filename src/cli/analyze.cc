@@ -6,7 +6,6 @@
 
 #include "analysis/advice/practices.h"
 #include "analysis/compare/fail_on.h"
-#include "base/size.h"
 #include "cli/analyze_telemetry.h"
 #include "cli/commands.h"
 #include "cli/input.h"
@@ -121,25 +120,14 @@ Result<Shown> show(const Analysis& analysis, const Tables& tables,
   return shown;
 }
 
-Result<AnalysisOptions> analysis_options(const AnalyzeArguments& arguments) {
-  AnalysisOptions options;
-  if (arguments.capacity.empty()) return options;
-  const auto capacity = parse_capacity(arguments.capacity);
-  if (!capacity) return std::unexpected(capacity.error());
-  options.capacity_bytes = *capacity;
-  return options;
-}
-
 /// The same where a page is wanted, which stays in `page`.
 Result<Shown> show_page(const AnalyzeArguments& arguments, std::unique_ptr<PageService>* page) {
-  auto options = analysis_options(arguments);
-  if (!options) return std::unexpected(options.error());
   auto read =
       load_page_file(arguments.paths,
                      {.reading = {.seal = !arguments.no_seal,
                                   .names = arguments.anonymize ? std::make_shared<Anonymizer>()
                                                                : nullptr,
-                                  .analysis = std::move(*options),
+                                  .analysis = {.capacity_bytes = arguments.capacity_bytes},
                                   .all_advice = arguments.optimize}});
   if (!read) return std::unexpected(read.error());
   const auto whole = (*read)->whole();
@@ -153,15 +141,14 @@ Result<Shown> show_page(const AnalyzeArguments& arguments, std::unique_ptr<PageS
 }
 
 Result<Shown> show_input(const AnalyzeArguments& arguments) {
-  auto options = analysis_options(arguments);
-  if (!options) return std::unexpected(options.error());
+  AnalysisOptions options{.capacity_bytes = arguments.capacity_bytes};
   auto input = open_input_showing_progress(arguments.paths, !arguments.no_seal);
   if (!input) return std::unexpected(input.error());
   // An anonymous snapshot is described by its events only.
   if (arguments.anonymize) input->anonymize(std::make_shared<Anonymizer>());
   Progress progress("analyzing");
-  options->on_progress = [&](double done) { progress.update(done); };
-  const auto analyzed = analyze(*input, *options);
+  options.on_progress = [&](double done) { progress.update(done); };
+  const auto analyzed = analyze(*input, options);
   if (!analyzed) return std::unexpected(analyzed.error());
   const SourceOpener reopen = [&] { return input->events(); };
   // Under other names the events would be another trace. A snapshot is asked only where advice is.
@@ -183,10 +170,9 @@ int analyze_snapshots(const std::vector<std::string>& files, const AnalyzeArgume
   for (const std::string& file : files) {
     AnalyzeArguments one = arguments;
     one.paths = {file};
-    auto options = analysis_options(one);
-    if (!options) return report_error("", options.error());
     auto input = open_input_showing_progress(one.paths, false);
-    auto analyzed = input ? analyze(*input, *options) : std::unexpected(input.error());
+    auto analyzed = input ? analyze(*input, {.capacity_bytes = one.capacity_bytes})
+                          : std::unexpected(input.error());
     if (!analyzed) {
       code = report_error(file, analyzed.error());
       continue;
@@ -208,6 +194,9 @@ int analyze_command(AnalyzeArguments& arguments) {
     const auto conditions = parse_fail_conditions(arguments.fail_on);
     if (!conditions) return report_error("--fail-on", conditions.error());
   }
+  const auto capacity = read_capacity(arguments.capacity);
+  if (!capacity) return report_error("", capacity.error());
+  arguments.capacity_bytes = *capacity;
   if (const int code =
           read_cost_options(arguments.prices, arguments.capacity, &arguments.cost);
       code != kExitOk)
@@ -277,7 +266,6 @@ void add_documented_options(CLI::App* command, CLI::Option* path, AnalyzeArgumen
       ->excludes(path);
   command->add_flag("--detect-leaks", arguments->detect_leaks,
                     "accepted for compatibility; findings are always shown");
-  command->add_flag("--visualize", arguments->visualization, "same as --visualization");
 }
 
 }  // namespace
@@ -313,9 +301,11 @@ void add_analyze_command(CLI::App& app, CommandContext& context) {
   add_value(command, "--capacity", "SIZE", arguments->capacity,
             "memory size (24GiB, 24GB or bytes), to predict when a leak exhausts it");
   add_cost_options(command, &arguments->prices);
-  command->add_flag("--visualization", arguments->visualization,
-                    "also write the page, with memory over time, into --plot-dir");
-  add_defaulted(command, "--plot-dir", "DIR", arguments->plot_folder, "created if missing");
+  CLI::Option* page = command->add_flag(
+      context.tensorflow ? "--visualization,--visualize" : "--visualization",
+      arguments->visualization, "also write the page, with memory over time, into --plot-dir");
+  add_defaulted(command, "--plot-dir", "DIR", arguments->plot_folder, "created if missing")
+      ->needs(page);
   add_defaulted(
       command, "--sensitivity", "X", arguments->sensitivity,
       "samples: smallest growth that counts, as a share of the level; smaller finds more");

@@ -20,6 +20,7 @@ struct AnalyzeArguments {
   double sensitivity = 0.05;
   std::string fail_on;   ///< conditions, as parse_fail_conditions() takes them
   std::string capacity;  ///< a size, for when a leak reaches it
+  std::optional<uint64_t> capacity_bytes;  ///< as read from it
   CostArguments prices;
   std::optional<CostOptions> cost;  ///< as read from them
   bool full_stacks = false;

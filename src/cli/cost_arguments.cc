@@ -20,6 +20,13 @@ void add_cost_options(CLI::App* command, CostArguments* arguments) {
             "a price list of boards, to name the cheapest that holds the peak");
 }
 
+Result<std::optional<uint64_t>> read_capacity(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  const auto bytes = parse_capacity(text);
+  if (!bytes) return fail(ErrorCode::kUsage, "--capacity: " + bytes.error().message);
+  return *bytes;
+}
+
 int read_cost_options(const CostArguments& arguments, const std::string& capacity,
                       std::optional<CostOptions>* options) {
   options->reset();
@@ -37,11 +44,9 @@ int read_cost_options(const CostArguments& arguments, const std::string& capacit
     if (!boards) return report_error(arguments.prices, boards.error());
     read.boards = std::move(*boards);
   }
-  if (!capacity.empty()) {
-    auto bytes = parse_capacity(capacity);
-    if (!bytes) return report_error("--capacity", bytes.error());
-    read.capacity_bytes = *bytes;
-  }
+  const auto bytes = read_capacity(capacity);
+  if (!bytes) return report_error("", bytes.error());
+  read.capacity_bytes = *bytes;
   *options = std::move(read);
   return kExitOk;
 }

@@ -78,11 +78,9 @@ Result<ConfigurationRequest> request_of(const EstimateArguments& arguments) {
     if (!setting) return std::unexpected(setting.error());
     request.options.push_back(std::move(*setting));
   }
-  if (!arguments.capacity.empty()) {
-    auto bytes = parse_capacity(arguments.capacity);
-    if (!bytes) return std::unexpected(bytes.error());
-    request.capacity_bytes = *bytes;
-  }
+  const auto capacity = read_capacity(arguments.capacity);
+  if (!capacity) return std::unexpected(capacity.error());
+  request.capacity_bytes = *capacity;
   return request;
 }
 

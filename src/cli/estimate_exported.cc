@@ -171,11 +171,9 @@ Result<ExportedAnswer> answer_exported(const EstimateArguments& arguments,
   ExportedAnswer answer;
   answer.subject = path;
   answer.target = arguments.target;
-  if (!arguments.capacity.empty()) {
-    auto bytes = parse_capacity(arguments.capacity);
-    if (!bytes) return std::unexpected(bytes.error());
-    answer.capacity_bytes = *bytes;
-  }
+  const auto capacity = read_capacity(arguments.capacity);
+  if (!capacity) return std::unexpected(capacity.error());
+  answer.capacity_bytes = *capacity;
   const uint64_t batch = arguments.batch.empty() ? 0 : std::stoul(arguments.batch);
   const std::string suffix = std::filesystem::path(path).extension().string();
   Status done;

@@ -249,11 +249,9 @@ Status add_prices(const std::string& path, EstimateAnswer* answer) {
 /// All but the prices.
 Status fill(const EstimateArguments& arguments, EstimateAnswer* answer) {
   if (auto fine = check(arguments); !fine) return fine;
-  if (!arguments.capacity.empty()) {
-    auto bytes = parse_capacity(arguments.capacity);
-    if (!bytes) return std::unexpected(bytes.error());
-    answer->capacity_bytes = *bytes;
-  }
+  const auto capacity = read_capacity(arguments.capacity);
+  if (!capacity) return std::unexpected(capacity.error());
+  answer->capacity_bytes = *capacity;
   const std::vector<LoopVariant> all =
       arguments.model.empty() ? std::vector<LoopVariant>(1) : variants(arguments);
   for (const LoopVariant& variant : all) {

@@ -81,6 +81,9 @@ struct CostArguments {
 
 void add_cost_options(CLI::App* command, CostArguments* arguments);
 
+/// --capacity of a device: absent where it is not given. Errors: kUsage, with the option's name.
+Result<std::optional<uint64_t>> read_capacity(const std::string& text);
+
 /// Nothing in `options` where no price was given. The exit code; what is wrong is reported.
 int read_cost_options(const CostArguments& arguments, const std::string& capacity,
                       std::optional<CostOptions>* options);

@@ -97,13 +97,15 @@ void add_run_options(CLI::App* command, RunArguments* arguments) {
   add_value(command, "--max-disk", "SIZE", arguments->max_disk,
             "drop the oldest events above this size (24GiB, 24GB or bytes); peaks and totals "
             "stay exact");
-  command->add_flag_callback(
+  CLI::Option* thorough = command->add_flag_callback(
       "--explain-leaks", [arguments] { arguments->options.explain_leaks = true; },
       "record which variable, attribute or container holds each tensor, at intervals and at the "
       "end, so that `analyze` can name what keeps a leak (default: within 1 % of the run time)");
-  command->add_flag_callback(
-      "--no-explain-leaks", [arguments] { arguments->options.explain_leaks = false; },
-      "never look for the holders of tensors");
+  command
+      ->add_flag_callback(
+          "--no-explain-leaks", [arguments] { arguments->options.explain_leaks = false; },
+          "never look for the holders of tensors")
+      ->excludes(thorough);
   add_value(command, "command", "COMMAND", arguments->command, "the program and its arguments");
   command->allow_extras();  // options of a command without "--": command_words() says what to do
 }

@@ -71,6 +71,12 @@ def test_a_program_that_fails_before_anything_is_recorded_is_an_error():
     assert done.rc == 2 and b"the program ended with exit code 7" in done.stderr and not done.stdout
 
 
+def test_a_program_that_allocates_nothing_is_said_to_have_recorded_nothing():
+    done = advise("--no-measuring", "--", "true")
+    assert (done.rc, done.stdout) == (2, b"")
+    assert done.stderr == b"gpumemprof: the program recorded nothing: gpumemprof run -- COMMAND says why\n"
+
+
 def test_a_program_that_runs_out_of_memory_is_advised_on():
     """Two steps of the program whose gradients stay; then more is asked for than there is."""
     report = report_of("nightjar")
