@@ -91,6 +91,15 @@ def test_a_damaged_file_is_named_and_the_rest_is_answered(own, training, damage,
     assert any(part in said for part in why.split("|")), said
 
 
+def test_a_column_that_was_added_after_a_file_was_written_is_null_in_it(own, training):
+    (ranks,) = (own / training.name).glob("ranks*.parquet")
+    pq.write_table(pq.read_table(ranks).drop_columns(["end_time_ns"]), ranks)
+    done = lakes.run(["sql", own, f"SELECT run, COUNT(end_time_ns) AS ends, MAX(peak_bytes) > 0 AS peak FROM ranks WHERE run = '{training.name}' GROUP BY run",
+                      "--format", "csv"])
+    assert (done.rc, done.stderr) == (0, b"") and done.stdout.decode().splitlines()[1] == f"{training.name},0,True"
+    assert lakes.run(["sql", own, "SELECT * FROM cross_rank_peak('%')"]).rc == 0
+
+
 def test_damage_within_a_file_is_named_when_a_query_meets_it(own, training):
     damaged = own / training.name / "intervals.0.parquet"
     content = bytearray(damaged.read_bytes())

@@ -34,6 +34,7 @@ class _Part(NamedTuple):
     table: str
     link: str
     path: str
+    lacks: tuple[str, ...]  # columns that were added after it was written
 
 
 class Opened:
@@ -67,11 +68,12 @@ class Opened:
 
     def make_views(self) -> None:
         for table, columns in schema.TABLES.items():
-            names = ", ".join(column.name for column in columns[1:])
             parts = []
             for run, files in self.runs.items():
-                paths = ", ".join(quoted(file.link) for file in files if file.table == table)
-                if paths:
+                of_table = [file for file in files if file.table == table]
+                for lacks in sorted({file.lacks for file in of_table}):
+                    names = ", ".join(_or_null(column, lacks) for column in columns[1:])
+                    paths = ", ".join(quoted(file.link) for file in of_table if file.lacks == lacks)
                     parts.append(f"SELECT {quoted(run)} AS run, {names} FROM read_parquet([{paths}], union_by_name = true)")
             text = " UNION ALL ".join(parts) or parquet.no_rows(table)
             rows(self.connection, f"CREATE VIEW {table} AS {text}")
@@ -104,7 +106,7 @@ class Opened:
         """Files whose rows cannot be read, each line with the reason: asked after a query failed."""
         found = []
         for file in (file for files in self.runs.values() for file in files):
-            columns = ", ".join(column.name for column in schema.TABLES[file.table])
+            columns = ", ".join(_or_null(column, file.lacks) for column in schema.TABLES[file.table])
             try:
                 rows(self.connection, f"SELECT bit_xor(hash({columns})) FROM read_parquet({quoted(file.link)})")
             except self._engine.Error as error:
@@ -127,12 +129,13 @@ class Opened:
                 continue
             link = os.path.join(self._folder, f"{len(self._files)}.parquet")
             os.symlink(os.path.realpath(entry.path), link)
-            why = self._why_not(entry, named["table"], link)
+            lacks: set[str] = set()
+            why = self._why_not(entry, named["table"], link, lacks)
             if why:
                 self._leave_out(entry.path, why)
             else:
                 self._files.append(os.path.realpath(entry.path))
-                found.append(_Part(named["table"], link, entry.path))
+                found.append(_Part(named["table"], link, entry.path, tuple(sorted(lacks))))
                 continue
             os.unlink(link)
         if not any(part.table == "runs" for part in found):
@@ -152,8 +155,8 @@ class Opened:
         self.left_out += 1
         self._say(f"{plain(path)}: left out: {why}")
 
-    def _why_not(self, entry: os.DirEntry[str], table: str, link: str) -> str:
-        """Why a file is left out; empty if it is sound."""
+    def _why_not(self, entry: os.DirEntry[str], table: str, link: str, lacks: set[str]) -> str:
+        """Why a file is left out; empty if it is sound. `lacks` gets the columns that were added after it was written."""
         if not stat.S_ISREG(entry.stat(follow_symlinks=False).st_mode):
             return "it is not a regular file"
         try:
@@ -169,9 +172,15 @@ class Opened:
             return f"it has version {version[:20].decode('ascii', 'replace')} of the schema, and this gpumemprof reads {schema.VERSION}"
         types = {row[0]: row[1] for row in typed}
         for column in schema.TABLES[table]:
-            if types.get(column.name) != column.type:
+            if column.is_added and column.name not in types:
+                lacks.add(column.name)
+            elif types.get(column.name) != column.type:
                 return f"its column {column.name} is {types.get(column.name, 'missing')}, not {column.type}"
         return ""
+
+
+def _or_null(column: schema.Column, lacks: tuple[str, ...]) -> str:
+    return f"CAST(NULL AS {column.type}) AS {column.name}" if column.name in lacks else column.name
 
 
 def _is_run(folder: str) -> bool:
