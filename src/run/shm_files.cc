@@ -18,13 +18,11 @@ namespace fs = std::filesystem;
 constexpr size_t kMostShmFiles = 10'000;
 constexpr std::string_view kShm = "/dev/shm/";
 
-/// "torch_41_17_0": PyTorch's, with the PID of whoever made it. Empty where no PID is in the name.
-std::string_view maker_of(std::string_view name) {
-  constexpr std::string_view kBegin = "torch_";
-  if (!name.starts_with(kBegin)) return {};
-  name.remove_prefix(kBegin.size());
-  const size_t digits = name.find_first_not_of("0123456789");
-  return digits != name.npos && name[digits] == '_' ? name.substr(0, digits) : std::string_view();
+/// "torch_41_17_0": PyTorch's, with the PID of whoever made it.
+bool names_a_process(const std::string& name, const std::vector<int>& pids) {
+  return std::ranges::any_of(pids, [&](int pid) {
+    return name.starts_with("torch_" + std::to_string(pid) + '_');
+  });
 }
 
 /// Of the names in `left`, those that a process has mapped or open.
@@ -96,14 +94,7 @@ std::vector<ShmFile> left_in_shm(const std::vector<ShmFile>& before, const std::
     usleep(kBetween);
     out = new_and_unused(before, root);
   }
-  const auto is_of_run = [&](std::string_view maker) {
-    return std::ranges::any_of(pids, [&](int pid) { return std::to_string(pid) == maker; });
-  };
-  std::erase_if(out, [&](ShmFile& file) {
-    const std::string_view maker = maker_of(file.name);
-    file.is_own = is_of_run(maker);
-    return !maker.empty() && !file.is_own;
-  });
+  for (ShmFile& file : out) file.is_own = names_a_process(file.name, pids);
   return out;
 }
 

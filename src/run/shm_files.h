@@ -23,11 +23,10 @@ std::vector<ShmFile> shm_files(const std::string& root = "");
 enum class Others : uint8_t { kNone, kAtRest, kAtWork };
 
 /// Of those in /dev/shm now what was not there `before` and what no process has mapped or open, as
-/// far as /proc shows, without those whose names have the PID of a process that is not in `pids`,
-/// those of the run. Python's resource tracker and PyTorch's manager remove files after their
-/// program's end, so it looks again while `others()` are there: for a second, in which the time
-/// that they are at work does not count (a busy machine lets them wait), and for ten seconds at
-/// most.
+/// far as /proc shows. `pids`: of the run. Python's resource tracker and PyTorch's manager remove
+/// files after their program's end, so it looks again while `others()` are there: for a second, in
+/// which the time that they are at work does not count (a busy machine lets them wait), and for ten
+/// seconds at most.
 std::vector<ShmFile> left_in_shm(const std::vector<ShmFile>& before, const std::vector<int>& pids,
                                  const std::function<Others()>& others,
                                  const std::string& root = "");

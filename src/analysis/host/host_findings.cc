@@ -264,16 +264,20 @@ std::optional<Finding> left_in_shm(const ProgramEnd& end) {
   if (end.left_in_shm.empty()) return std::nullopt;
   const LeftFile& largest = *std::ranges::max_element(end.left_in_shm, {}, &LeftFile::bytes);
   const std::string name = largest.name.empty() ? "(no name)" : largest.name;
+  // Files name their makers at best, and another program may run beside this one.
+  const std::string by_whom = own != 0 ? "" : ", perhaps by another program,";
   Finding out = of_host(
       FindingKind::kShmLeftBehind, own != 0 ? Severity::kWarning : Severity::kInfo,
       end.left_in_shm.size() == 1
-          ? fmt::format("1 file in /dev/shm ({}) was made during the run and not removed: {}",
-                        format_bytes(bytes), name)
-          : fmt::format("{} files in /dev/shm ({}) were made during the run and not removed; the "
+          ? fmt::format("1 file in /dev/shm ({}) was made during the run{} and not removed: {}",
+                        format_bytes(bytes), by_whom, name)
+          : fmt::format("{} files in /dev/shm ({}) were made during the run{} and not removed; the "
                         "largest is {}",
-                        end.left_in_shm.size(), format_bytes(bytes), name),
-      "remove files that no process uses; let workers end by themselves, or unlink shared memory "
-      "in a finally block");
+                        end.left_in_shm.size(), format_bytes(bytes), by_whom, name),
+      own != 0 ? "remove files that no process uses; let workers end by themselves, or unlink "
+                 "shared memory in a finally block"
+               : "find out which program made it before removing it; if this one did, unlink "
+                 "shared memory in a finally block");
   out.bytes = bytes;
   out.evidence = {{"left_bytes", bytes}, {"files", end.left_in_shm.size()}, {"own_files", own}};
   if (own == 0) out.confidence = 0.5;

@@ -118,5 +118,5 @@ def _one_line(error: Exception) -> str:
     is_function = unknown["function"] is not None
     ours = {query.name: query.call for query in queries() if bool(query.parameters) == is_function}
     if not is_function:
-        ours = {**dict.fromkeys(schema.TABLES), **ours}
+        ours = {**dict.fromkeys(schema.TABLES, ""), **ours}
     return text if unknown["meant"] in ours else f"{unknown['what']} There are {', '.join(call or name for name, call in ours.items())}"
