@@ -252,6 +252,12 @@ void PracticeCandidate::add_stack(uint32_t stack, const Tables& tables) {
   if (advice.stack == 0) advice.stack = leak_line(tables, stack);
 }
 
+void add_frames_of(const Finding& finding, const Tables& tables, std::set<uint32_t>* frames) {
+  frames->insert(tables.stacks.node(finding.stack).frame);
+  for (const FindingLine& line : finding.lines)
+    frames->insert(tables.stacks.node(line.stack).frame);
+}
+
 std::string practice_line(const Tables& tables, uint32_t stack) {
   return short_line(tables, leak_line(tables, stack));
 }

@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -66,7 +67,7 @@ std::optional<BatchParts> batch_parts(const ProgramEnds& ends);
 void find_operation_practices(const PracticeEvidence& evidence,
                               std::vector<PracticeCandidate>* candidates);
 void find_call_practices(const PracticeEvidence& evidence,
-                           std::vector<PracticeCandidate>* candidates);
+                         std::vector<PracticeCandidate>* candidates);
 
 /// What makes a run fit that did not comes first, and pure waste before choices that have a price;
 /// the most bytes first in each.
@@ -78,6 +79,9 @@ bool is_told_by_no_recording(std::string_view kind, std::string_view why);
 /// The first device of PyTorch's on which the categories are known: an accelerator before the CPU,
 /// the higher peak first. Null where there is none.
 const DeviceAnalysis* practice_device(const Analysis& analysis, const Tables& tables);
+
+/// Frames of the lines that a finding is about, into `frames`.
+void add_frames_of(const Finding& finding, const Tables& tables, std::set<uint32_t>* frames);
 
 /// The user's line of a stack as "file.py:3", and its node.
 std::string practice_line(const Tables& tables, uint32_t stack);

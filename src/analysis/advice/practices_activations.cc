@@ -1,7 +1,6 @@
 // Graphs without a backward pass, or kept after it; blocks that could be
 // computed again.
 #include <algorithm>
-#include <cctype>
 #include <map>
 #include <ranges>
 #include <set>
@@ -87,10 +86,7 @@ BlockPath block_of(std::string_view module) {
   for (size_t begin = 0; begin < module.size();) {
     const size_t end = std::min(module.find('.', begin), module.size());
     const std::string_view part = module.substr(begin, end - begin);
-    const bool is_number =
-        !part.empty() && part.size() < 7 &&
-        std::ranges::all_of(part, [](unsigned char c) { return std::isdigit(c); });
-    if (is_number)
+    if (part.size() < 7 && is_number(part))
       return {.name = std::string(module.substr(0, begin)) + '*',
               .number = static_cast<uint32_t>(std::stoul(std::string(part))),
               .is_below = end < module.size()};

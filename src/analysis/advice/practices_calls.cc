@@ -29,7 +29,13 @@ struct OfCalls {
   const CategoryHolder* holder;
   uint64_t calls;
 };
-using CallsByLine = std::map<uint32_t, std::vector<OfCalls>>;  // by the line that calls the model
+/// Of a line that calls a model.
+struct LineOfCalls {
+  /// At most: a call allocates at each of its stacks once or more often.
+  uint64_t calls_in_all = UINT64_MAX;
+  std::vector<OfCalls> held;
+};
+using CallsByLine = std::map<uint32_t, LineOfCalls>;
 
 /// Made by a model's call without gradients and, as far as its life shows, not for the next call.
 bool may_be_result(const CategoryHolder& holder, const Attribution& work) {
@@ -42,39 +48,17 @@ bool is_of_graph(const CategoryHolder& holder, const Attribution& work) {
          !work.is_recomputed;
 }
 
-/// Frames of the lines that a leak tells of: it has the fix.
-std::set<uint32_t> frames_of_leaks(const PracticeEvidence& evidence, uint16_t device) {
-  const auto frame_of = [&](uint32_t node) { return evidence.tables.stacks.node(node).frame; };
-  std::set<uint32_t> out;
-  for (const Finding& finding : evidence.analysis.findings) {
-    if (finding.kind != FindingKind::kLeak || finding.device != device) continue;
-    out.insert(frame_of(finding.stack));
-    for (const FindingLine& line : finding.lines) out.insert(frame_of(line.stack));
-  }
-  return out;
-}
-
-/// How often each of these lines called a model, at most: a call allocates at each of its stacks
-/// once or more often.
-std::map<uint32_t, uint64_t> calls_in_all(const CallsByLine& lines,
-                                          const PracticeEvidence& evidence) {
-  std::map<uint32_t, uint64_t> out;
-  for (const auto& [line, of_calls] : lines) out[line] = UINT64_MAX;
-  if (out.empty()) return out;
-  for (const auto& [stack, made] : evidence.graph.allocated) {
-    const auto line = out.find(call_line(evidence.tables, stack));
-    if (line == out.end() || !is_in_call(attribution_of(evidence.tables, stack).phase)) continue;
-    line->second = std::min(line->second, made.count);
-  }
-  return out;
-}
-
-/// What `counts` takes of what is live at the peak and of `least` calls or more.
+/// What `counts` takes of what is live at the peak and of `least` calls or more, without the lines
+/// that a leak tells of: it has the fix.
 CallsByLine held_by_calls(const PracticeEvidence& evidence, const DeviceAnalysis& device,
                           uint64_t least,
                           bool (*counts)(const CategoryHolder&, const Attribution&)) {
   const Tables& tables = evidence.tables;
-  const std::set<uint32_t> leaking = frames_of_leaks(evidence, device.device);
+  std::set<uint32_t> leaking;  // frames
+  for (const Finding& finding : evidence.analysis.findings) {
+    if (finding.kind == FindingKind::kLeak && finding.device == device.device)
+      add_frames_of(finding, tables, &leaking);
+  }
   const auto leaks = [&](uint32_t node) {
     return leaking.contains(tables.stacks.node(node).frame);
   };
@@ -83,19 +67,24 @@ CallsByLine held_by_calls(const PracticeEvidence& evidence, const DeviceAnalysis
     if (holder.count < least || !counts(holder, attribution_of(tables, holder.stack))) continue;
     const uint32_t line = call_line(tables, holder.stack);
     if (leaks(line) || leaks(leak_line(tables, holder.stack))) continue;
-    if (evidence.graph.allocated.contains(holder.stack)) out[line].push_back({&holder, 0});
+    if (evidence.graph.allocated.contains(holder.stack)) out[line].held.push_back({&holder, 0});
   }
-  const std::map<uint32_t, uint64_t> in_all = calls_in_all(out, evidence);
-  for (auto& [line, of_calls] : out) {
-    for (OfCalls& one : of_calls) {
+  if (out.empty()) return out;
+  for (const auto& [stack, made] : evidence.graph.allocated) {
+    const auto line = out.find(call_line(tables, stack));
+    if (line == out.end() || !is_in_call(attribution_of(tables, stack).phase)) continue;
+    line->second.calls_in_all = std::min(line->second.calls_in_all, made.count);
+  }
+  for (auto& [line, known] : out) {
+    for (OfCalls& one : known.held) {
       // A loop in the model makes several in a call.
       const uint64_t made = std::max<uint64_t>(
           1, evidence.graph.allocated.find(one.holder->stack)->second.count);
-      one.calls = one.holder->count * std::min(in_all.at(line), made) / made;
+      one.calls = one.holder->count * std::min(known.calls_in_all, made) / made;
     }
-    std::erase_if(of_calls, [&](const OfCalls& one) { return one.calls < least; });
+    std::erase_if(known.held, [&](const OfCalls& one) { return one.calls < least; });
   }
-  std::erase_if(out, [](const auto& line) { return line.second.empty(); });
+  std::erase_if(out, [](const auto& line) { return line.second.held.empty(); });
   return out;
 }
 
@@ -128,8 +117,9 @@ bool is_of_one_module(const std::vector<OfCalls>& of_calls, const Tables& tables
 void find_results(const PracticeEvidence& evidence, const DeviceAnalysis& device,
                   std::vector<PracticeCandidate>* out) {
   const Tables& tables = evidence.tables;
-  for (const auto& [line, of_calls] :
+  for (const auto& [line, known] :
        held_by_calls(evidence, device, kLeastResults, may_be_result)) {
+    const std::vector<OfCalls>& of_calls = known.held;
     if (!is_of_one_module(of_calls, tables)) continue;
     PracticeCandidate candidate(device);
     uint64_t bytes = 0, blocks = 0, most_calls = 0, joined = 0;
@@ -177,16 +167,14 @@ void find_graphs(const PracticeEvidence& evidence, const DeviceAnalysis& device,
                  std::vector<PracticeCandidate>* out) {
   const uint64_t passes = evidence.graph.backward_passes;
   if (passes == 0) return;
-  const CallsByLine lines = held_by_calls(evidence, device, kLeastGraphs, is_of_graph);
-  const std::map<uint32_t, uint64_t> in_all = calls_in_all(lines, evidence);
-  for (const auto& [line, of_calls] : lines) {
+  for (const auto& [line, known] : held_by_calls(evidence, device, kLeastGraphs, is_of_graph)) {
     std::map<uint64_t, uint64_t> bytes_of;  // by number of calls
     uint64_t bytes = 0;
-    for (const auto& [holder, calls] : of_calls)
+    for (const auto& [holder, calls] : known.held)
       bytes_of[calls] += holder->bytes, bytes += holder->bytes;
     const uint64_t calls =
         std::ranges::max_element(bytes_of, {}, [](const auto& one) { return one.second; })->first;
-    if (in_all.at(line) / passes < calls) continue;  // graphs of earlier passes, or of none
+    if (known.calls_in_all / passes < calls) continue;  // graphs of earlier passes, or of none
     if (!has_data_of_each(device, calls)) continue;
     PracticeCandidate candidate(device);
     candidate.advice.stack = line;

@@ -133,13 +133,12 @@ void find_leaking(const PracticeEvidence& evidence, const DeviceAnalysis& device
   for (const Finding& finding : evidence.analysis.findings) {
     if (finding.kind != FindingKind::kLeak || finding.name == "gradients_kept") continue;
     if (finding.device != device.device) continue;
-    const auto frame_of = [&](uint32_t stack) { return tables.stacks.node(stack).frame; };
-    std::set<uint32_t> frames = {frame_of(finding.stack)};
-    for (const FindingLine& line : finding.lines) frames.insert(frame_of(line.stack));
+    std::set<uint32_t> frames;
+    add_frames_of(finding, tables, &frames);
     uint64_t input = 0, bytes = 0;
     std::vector<uint32_t> stacks;
     for (const CategoryHolder& holder : device.categories.at_peak) {
-      if (!frames.contains(frame_of(leak_line(tables, holder.stack)))) continue;
+      if (!frames.contains(tables.stacks.node(leak_line(tables, holder.stack)).frame)) continue;
       stacks.push_back(holder.stack);
       bytes += holder.bytes;
       if (holder.category == Category::kInput) input += holder.bytes;

@@ -7,7 +7,6 @@
 namespace gpumemprof {
 namespace {
 
-
 bool is_owned_by(const LeakEvidence& e, std::string_view owner) {
   return e.holder && e.holder->owner == owner;
 }
