@@ -203,6 +203,8 @@ def test_the_commit_of_head_is_git_s(recordings, tmp_path):
     store = tmp_path / "history"
     run("add", recordings / "before", "--store", store, "--commit", "HEAD", cwd=tmp_path).ok()
     assert [row["commit"] for row in listed("--store", store)] == [git("rev-parse", "HEAD")]
+    of_head = run("list", "--store", store, "--commit", "HEAD", "--format", "json", cwd=tmp_path).ok()
+    assert len(json.loads(of_head.stdout)) == 1
     outside = tmp_path.parent
     refused = run("add", recordings / "after", "--store", store, "--commit", "HEAD", cwd=outside, env=dict(os.environ, GIT_DIR="/none"))
     assert (refused.rc, refused.stderr.decode()) == (2, "gpumemprof: --commit HEAD: git names no commit here\n")
@@ -220,6 +222,11 @@ def test_the_commit_of_head_is_git_s(recordings, tmp_path):
     (["list", "--store", __file__], f"{__file__}: is a file: a store is a folder"),
     (["add", "nothing", "--store", "x", "--set", "batch"], "--set batch: write KEY=VALUE, such as batch=32"),
     (["list", "--store", ".", "--set", "batch"], "--set batch: write KEY=VALUE, such as batch=32"),
+    (["show", "abcdef", "--store", ".", "--set", "batch=1"], "--set goes with add and list, not with show"),
+    (["rm", "abcdef", "--store", ".", "--commit", "HEAD"], "--commit goes with add and list, not with rm"),
+    (["add", "nothing", "--store", ".", "--line", "forward"], "--line goes with list, not with add"),
+    (["diff", "abcdef", "fedcba", "--store", ".", "--format", "csv"], "--format csv does not go with diff, which has table and json"),
+    (["add", "nothing", "--store", ".", "--format", "json"], "--format json does not go with add, which has table"),
 ])
 def test_what_is_wrong_is_one_line(words, line, tmp_path):
     env = {name: value for name, value in os.environ.items() if name != "GPUMEMPROF_RUNS"}

@@ -7,11 +7,12 @@ import os
 import subprocess
 import sys
 import tempfile
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from ..lake.engine import CannotDo, answered, check_exist, duckdb
 from ..told import EXIT_FAILED, EXIT_OK, end_now, plain, say
-from .entry import Added, said_of, settings_of
+from .entry import Added, said_of
 from .showing import words_of, write_list
 from .store import Store
 
@@ -43,7 +44,7 @@ def _say_what_stays(store: Store, run: str, said: dict[str, Any]) -> None:
 
 
 def _list(store: Store, words: list[str], options: dict[str, Any]) -> int:
-    entries, code, settings = [], EXIT_OK, settings_of(options)
+    entries, code, said = [], EXIT_OK, said_of(options)
     for run in store.ids():
         try:
             entry = store.read_entry(run)
@@ -51,8 +52,8 @@ def _list(store: Store, words: list[str], options: dict[str, Any]) -> int:
         except CannotDo as error:
             code = say(f"left out: {error}", EXIT_FAILED)
             continue
-        is_said = options["model"] in ("", entry.get("model")) and options["commit"] in ("", entry.get("commit"))
-        if is_said and settings.items() <= entry["settings"].items():
+        is_said = all(said[name] in (None, entry.get(name)) for name in ("commit", "model"))
+        if is_said and said["settings"].items() <= entry["settings"].items():
             entries.append(entry)
     write_list(entries, options["line"], options["format"])
     return code
@@ -104,20 +105,45 @@ def _check(entry: dict[str, Any]) -> None:
         raise CannotDo(f"entries/{entry['id']}.json: is damaged: a value is of another kind")
 
 
-# action -> what answers, and how many words it takes
-_ACTIONS = {"add": (_add, 1, 10**6), "list": (_list, 0, 0), "show": (_show, 1, 1), "diff": (_diff, 2, 2), "rm": (_rm, 1, 10**6)}
+class _Action(NamedTuple):
+    answer: Callable[[Store, list[str], dict[str, Any]], int]
+    least: int
+    most: int
+    takes: str
+    options: tuple[str, ...]  # names of those beside --store
+    formats: tuple[str, ...] = ("table",)
+
+
+_ACTIONS = {
+    "add": _Action(_add, 1, 10**6, "one path or more", ("commit", "model", "settings")),
+    "list": _Action(_list, 0, 0, "nothing", ("commit", "model", "settings", "line"), ("table", "csv", "json")),
+    "show": _Action(_show, 1, 1, "one id", (), ("table", "json")),
+    "diff": _Action(_diff, 2, 2, "two ids", (), ("table", "json")),
+    "rm": _Action(_rm, 1, 10**6, "one id or more", ()),
+}
+_TYPED = {"commit": "--commit", "model": "--model", "settings": "--set", "line": "--line"}
+
+
+def _refuse_unused(name: str, words: list[str], options: dict[str, Any]) -> None:
+    """What an action does nothing with. Raises CannotDo."""
+    action = _ACTIONS[name]
+    if not action.least <= len(words) <= action.most:
+        raise CannotDo(f"runs {name} takes {action.takes}")
+    for option, typed in _TYPED.items():
+        if options[option] and option not in action.options:
+            users = " and ".join(other for other, one in _ACTIONS.items() if option in one.options)
+            raise CannotDo(f"{typed} goes with {users}, not with {name}")
+    if options["format"] not in action.formats:
+        raise CannotDo(f"--format {options['format']} does not go with {name}, which has {' and '.join(action.formats)}")
 
 
 def _run(arguments: list[str]) -> int:
     options, (action, *words) = json.loads(arguments[0]), arguments[2:]
-    answer, least, most = _ACTIONS[action]
-    if not least <= len(words) <= most:
-        needs = {"add": "one path or more", "list": "nothing", "show": "one id", "diff": "two ids", "rm": "one id or more"}
-        raise CannotDo(f"runs {action} takes {needs[action]}")
+    _refuse_unused(action, words, options)
     if action == "add":  # before a package is looked for
         options["said"] = said_of(options)
         check_exist(words)
-    return answer(Store(options["store"]), words, options)
+    return _ACTIONS[action].answer(Store(options["store"]), words, options)
 
 
 def main(words: list[str]) -> None:
