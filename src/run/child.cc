@@ -142,15 +142,14 @@ Result<pid_t> launch(const std::string& path, const std::vector<std::string>& wo
 }
 
 int wait_for_program(pid_t program, const SignalScope& signals,
-                     std::optional<uint64_t>* most_resident_bytes) {
+                     uint64_t* most_resident_bytes) {
   GroupCanary canary;
   for (;;) {
     int status = 0;
-    rusage used = {}, own = {};
+    rusage used = {};
     pid_t changed = wait4(program, &status, WNOHANG | WUNTRACED, &used);
     if (changed == program && !WIFSTOPPED(status)) {
-      getrusage(RUSAGE_SELF, &own);
-      if (most_resident_bytes && used.ru_maxrss > own.ru_maxrss)
+      if (most_resident_bytes)
         *most_resident_bytes = static_cast<uint64_t>(used.ru_maxrss) * 1024;
       return status;
     }

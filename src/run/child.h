@@ -46,10 +46,10 @@ Result<pid_t> launch(const std::string& path, const std::vector<std::string>& wo
 ///   the whole group have reached it already;
 /// - where the terminal stops the program (Ctrl-Z), we stop too, so that the shell sees a stopped
 /// job.
-/// `most_resident_bytes`: of the process that had most at once, of the program and those that it
-/// waited for; absent where that may be what we ourselves had, which exec() hands on.
+/// `most_resident_bytes`: of the process that had most at once, of the program, before exec() too
+/// (what fork() copied of us), and those that it waited for.
 int wait_for_program(pid_t program, const SignalScope& signals,
-                     std::optional<uint64_t>* most_resident_bytes = nullptr);
+                     uint64_t* most_resident_bytes = nullptr);
 
 /// Lets go of stdin and stdout, so that a pipe ends when the program lets go of it, and makes sure
 /// that no file of ours can get descriptor 2, where our messages go.

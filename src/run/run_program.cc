@@ -13,6 +13,7 @@
 #include "devices/host_memory.h"
 #include "devices/oom_kills.h"
 #include "devices/proc_text.h"
+#include "devices/process_memory.h"
 #include "recording/seal.h"
 #include "run/arena_keeping.h"
 #include "run/child.h"
@@ -278,6 +279,9 @@ Status run_and_watch(Plan* plan, FolderSealer* sealer, RunOutcome* outcome) {
   SignalScope signals;
   OomKills kills;
   const std::vector<ShmFile> shm_before = shm_files();
+  // The program begins with what fork() copies of it. getrusage() has also what this process had
+  // before exec(), and so what its own parent had.
+  const Quantity copied = read_process_memory("/proc", getpid(), false).peak_resident;
   auto pid = launch(plan->program.path, plan->meta.command, plan->environment, signals);
   if (!pid) {
     unlink(plan->meta_file->path().c_str());
@@ -295,7 +299,10 @@ Status run_and_watch(Plan* plan, FolderSealer* sealer, RunOutcome* outcome) {
       {.folder = plan->folder, .most_bytes = samples_limit(plan->meta.max_disk_bytes)}, processes);
   {
     Housekeeper housekeeper(sealer, &watcher, processes.get(), plan->meta.max_disk_bytes != 0);
-    outcome->wait_status = wait_for_program(*pid, signals, &outcome->most_resident_bytes);
+    uint64_t most_resident_bytes = 0;
+    outcome->wait_status = wait_for_program(*pid, signals, &most_resident_bytes);
+    if (copied && most_resident_bytes > *copied.bytes)
+      outcome->most_resident_bytes = most_resident_bytes;
   }
   sampler.stop();
   if (!sampler.problem().empty()) outcome->warnings.push_back(sampler.problem());
