@@ -63,11 +63,14 @@ export async function copy(text: string): Promise<void> {
   }
 }
 
-/** A text that may wrap only after the separators of a name or path, or before a bracket. */
+/** An option of a command, as it is typed: "--sweep", "-o". What is longer may have to break. */
+const OPTION = /((?<![\w-])--?[a-z][\w-]{0,40}(?![\w-]))/i;
+/** A text that may wrap only after the separators of a name or path, or before a bracket; never inside of an option. */
 export function Joints({ text, is_prose = false }: { text: string; is_prose?: boolean }) {
   // In prose a point or a colon is no separator: "11.6 GiB".
-  const parts = (is_prose ? format.unbroken(text) : text).match(is_prose ? /[^/_]+[/_]*|[/_]+/g : /[(<]?[^/_.:,(<]+[/_.:,]*|[/_.:,(<]+/g) ?? [];
-  return <>{parts.map((piece, i) => (i ? [<wbr key={i} />, piece] : piece))}</>;
+  const joint = is_prose ? /[^/_]+[/_]*|[/_]+/g : /[(<]?[^/_.:,(<]+[/_.:,]*|[/_.:,(<]+/g;
+  const pieces = (is_prose ? format.unbroken(text) : text).split(OPTION);
+  return <>{pieces.map((piece, i) => (i % 2 ? <span key={i} class="option">{piece}</span> : (piece.match(joint) ?? []).map((part, k) => (k ? [<wbr key={k} />, part] : part))))}</>;
 }
 /** A frame's function, and below it its place. */
 export function FrameName({ text }: { text: string }) {

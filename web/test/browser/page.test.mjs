@@ -77,6 +77,34 @@ for (const kind of KINDS)
           await context.close();
         });
 
+    test("an option of a command is whole at every width, and is copied as it is typed", async () => {
+      const page = await open("tab=findings", { viewport: SIZES[1] });
+      const text = "gpumemprof run --explain-leaks -o rec -- python train.py tells more";
+      const broken = await page.locator(".detail", { hasText: "gpumemprof run" }).evaluate((detail, text) => {
+        if (detail.textContent !== text) return [detail.textContent];
+        const letters = [];
+        const walker = document.createTreeWalker(detail, NodeFilter.SHOW_TEXT);
+        for (let node = walker.nextNode(); node; node = walker.nextNode()) for (let i = 0; i < node.length; ++i) letters.push([node, i]);
+        const top = ([node, i]) => {
+          const range = document.createRange();
+          range.setStart(node, i);
+          range.setEnd(node, i + 1);
+          return Math.round(range.getBoundingClientRect().top);
+        };
+        const wrong = [];
+        for (let width = 120; width < 360; width += 8) {
+          detail.style.width = `${width}px`;
+          for (const option of ["--explain-leaks", "-o"]) {
+            const at = text.indexOf(option);
+            if (new Set(letters.slice(at, at + option.length).map(top)).size > 1) wrong.push(`${option} at ${width}`);
+          }
+        }
+        return wrong;
+      }, text);
+      assert.deepEqual(broken, []);
+      await page.context().close();
+    });
+
     test("the live page shows every process, the fullest first, and foreign names as text", async () => {
       const context = await browser.context({ viewport: SIZES[0] });
       const page = await context.newPage();
