@@ -1,6 +1,9 @@
 #include "recording/losses.h"
 
+#include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "base/file.h"
 #include "base/folder.h"
@@ -15,6 +18,7 @@ using Json = nlohmann::json;
 
 constexpr size_t kMostMetaBytes = 16u << 20;
 constexpr size_t kMostReasons = 1000;
+constexpr size_t kMostExits = 100'000;
 
 const char* loss_text(uint32_t kind) {
   switch (kind) {
@@ -146,6 +150,31 @@ void add_unrecorded_processes(const std::string& folder, Loss* loss) {
     if (list == meta.end() || !list->is_array()) return;
     for (size_t i = 0; i < list->size() && i < kMostReasons; ++i) add_one((*list)[i], loss);
   });
+}
+
+void add_ends_seen(const std::string& folder, Tables* tables) {
+  std::map<std::tuple<std::string, uint64_t, uint64_t>, uint64_t> seen;  // host, pid, start: when
+  each_meta(folder, [&](const std::string&, const Json& meta) {
+    const std::string host = text_field(meta, "host");
+    const auto take = [&](const Json& process, uint64_t start_ticks) {
+      const auto pid = number_field(process, "pid"), time_ns = number_field(process, "end_time_ns");
+      if (pid && time_ns) seen[{host, *pid, start_ticks}] = *time_ns;
+    };
+    take(meta, 0);  // the program, whose start is not told
+    const Json* list = list_field(meta, "exits");
+    for (size_t i = 0; list && i < std::min(list->size(), kMostExits); ++i)
+      take((*list)[i], number_field((*list)[i], "start_ticks").value_or(0));
+  });
+  for (Process& process : tables->processes) {
+    if (process.end_time_ns) continue;
+    auto found = seen.find({process.host, process.pid, process.start_ticks});
+    if (found == seen.end()) found = seen.find({process.host, process.pid, 0});
+    if (found == seen.end()) continue;
+    const uint64_t shift_ns =
+        process.clock < tables->clocks.size() ? tables->clocks[process.clock].shift_ns : 0;
+    const uint64_t end_ns = found->second + shift_ns;
+    if (end_ns >= process.first_time_ns) process.end_time_ns = end_ns;
+  }
 }
 
 bool has_unended_run(const std::string& folder) {

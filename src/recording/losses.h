@@ -20,6 +20,10 @@ std::string describe_python(const format::FileState& state);
 /// that is not JSON, or larger than 16 MiB, adds one reason that says so; a missing file adds none.
 void add_unrecorded_processes(const std::string& folder, Loss* loss);
 
+/// Gives the processes of the tables that did not exit by themselves, and that `run` saw end, the
+/// time of that: "end_time_ns" of the meta*.json files of a folder, each on its process's clock.
+void add_ends_seen(const std::string& folder, Tables* tables);
+
 /// Whether a `run` into the folder has not noted its program's end: it runs, or was killed.
 bool has_unended_run(const std::string& folder);
 /// A run was recorded into the folder, ended or not, whatever it left.

@@ -190,6 +190,7 @@ class Recording final : public EventSource {
       file->add_lanes(&merger_, shift, files_.size() <= kFewFiles);
       file->add_module_names(&module_names_, shift);
     }
+    for (const std::string& folder : folders_) add_ends_seen(folder, &tables_);
   }
   uint32_t clock_of(const RecordedProcess& file) const {
     return tables_.processes[file.process()].clock;

@@ -204,6 +204,7 @@ std::string meta_json(const RunMeta& meta) {
   };
   if (meta.ended) {
     json["end_time"] = utc_time(meta.end_unix_ns);
+    json["end_time_ns"] = meta.end_time_ns;
     json["exit"] = exit_json(meta.wait_status);
     if (meta.kernel_kills.count) json["kernel_kills"] = kills_json(meta.kernel_kills);
   }
@@ -214,6 +215,7 @@ std::string meta_json(const RunMeta& meta) {
   for (const ProcessExitStatus& one : meta.exits) {
     json["exits"].push_back({{"pid", one.pid},
                              {"start_ticks", one.start_ticks},
+                             {"end_time_ns", one.time_ns},
                              {"exit", exit_json(one.wait_status)}});
   }
   json["not_recorded"] = Json::array();

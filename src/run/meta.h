@@ -53,6 +53,7 @@ struct RunMeta {
   std::vector<std::string> environment;  ///< "NAME=value"; only allowed names are written
   bool ended = false;
   int64_t end_unix_ns = 0;
+  int64_t end_time_ns = 0;  ///< CLOCK_MONOTONIC of the same
   int wait_status = 0;  ///< as waitpid gives it
   KernelKills kernel_kills;
   std::vector<ShmFile> left_in_shm;  ///< made while the program ran, and used by nobody

@@ -5,6 +5,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/steady_clock.h"
 #include "devices/proc_text.h"
 
 namespace gpumemprof {
@@ -70,7 +71,7 @@ void ProcessExits::look() {
     const bool is_waiting = !status && still_lives(proc_, {pid, watched.start_ticks});
     if (is_waiting) return false;
     if (status && ended_.size() < kMost)  // a fork storm must not fill our memory
-      ended_.push_back({watched.inner_pid, watched.start_ticks, *status});
+      ended_.push_back({watched.inner_pid, watched.start_ticks, *status, steady_now_ns()});
     close(watched.descriptor);
     return true;
   });

@@ -15,6 +15,7 @@ struct ProcessExitStatus {
   int pid = 0;  ///< as the process itself saw it
   uint64_t start_ticks = 0;
   int wait_status = 0;  ///< as waitpid gives it
+  int64_t time_ns = 0;  ///< CLOCK_MONOTONIC of the look that saw it ended
 };
 
 /// Holds a descriptor for each watched process until it ends. The kernel tells its status from 6.15

@@ -10,6 +10,7 @@
 #include <iterator>
 #include <memory>
 
+#include "base/steady_clock.h"
 #include "devices/host_memory.h"
 #include "devices/oom_kills.h"
 #include "devices/proc_text.h"
@@ -312,6 +313,7 @@ Status run_and_watch(Plan* plan, FolderSealer* sealer, RunOutcome* outcome) {
   // disk.
   plan->meta.ended = true;
   plan->meta.end_unix_ns = now_unix_ns();
+  plan->meta.end_time_ns = steady_now_ns();
   plan->meta.wait_status = outcome->wait_status;
   plan->meta.kernel_kills = outcome->kernel_kills = kills_now(&kills);
   plan->meta.left_in_shm = left_in_shm(shm_before, known_pids(*plan), [&watcher] {

@@ -128,8 +128,8 @@ struct Process {
   uint32_t clock = 0;              ///< index in Tables::clocks
   bool exited_cleanly = false;     ///< exit() or _exit(); false: killed, crashed, or still running
   uint64_t first_time_ns = 0;      ///< CLOCK_MONOTONIC when its recording began
-  /// When it was last recorded, if it has exited by itself: its memory ended then. Absent: it still
-  /// runs, or nobody knows when it was killed.
+  /// When it was last recorded, if it has exited by itself, or else was seen to have ended: its
+  /// memory was gone by then. Absent: it still runs, or nobody saw its end.
   std::optional<uint64_t> end_time_ns;
   int64_t realtime_offset_ns = 0;  ///< add to a monotonic time for the wall clock
 };

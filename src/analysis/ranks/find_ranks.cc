@@ -139,6 +139,24 @@ void take_peaks(const Analysis& analysis, const Tables& tables, JobRanks* job) {
   take_lines(analysis, tables, job);
 }
 
+/// Whose memory counts at the peak though nobody saw when it ended: "rank 2", "3 ranks".
+std::string ranks_in_doubt(const Analysis& analysis, const Tables& tables, const JobPeak& peak) {
+  const auto runs_on = [](const ProgramEnd& run) { return !run.exit_code && run.signal.empty(); };
+  if (std::ranges::any_of(analysis.ends.runs, runs_on)) return {};
+  std::set<uint32_t> ranks;
+  for (const DeviceAnalysis& device : analysis.devices) {
+    const size_t i = device.device;
+    if (i >= std::min(peak.by_device.size(), tables.devices.size())) continue;
+    if (peak.by_device[i] == 0) continue;
+    const Process& process = tables.processes[tables.devices[i].process];
+    if (process.rank && !process.end_time_ns && device.last_time_ns < peak.time_ns)
+      ranks.insert(*process.rank);
+  }
+  if (ranks.empty()) return {};
+  return ranks.size() == 1 ? "rank " + std::to_string(*ranks.begin())
+                           : std::to_string(ranks.size()) + " ranks";
+}
+
 void take_job_peak(const Analysis& analysis, const Tables& tables, const JobSums& sums,
                    JobRanks* job) {
   if (analysis.oldest_dropped) {
@@ -152,6 +170,9 @@ void take_job_peak(const Analysis& analysis, const Tables& tables, const JobSums
   const JobPeak& peak = is_host ? sums.host : sums.accelerators;
   if (peak.bytes == 0) return;
   job->job_peak_bytes = peak.bytes, job->job_peak_ns = peak.time_ns;
+  const std::string unseen = ranks_in_doubt(analysis, tables, peak);
+  if (!unseen.empty() && job->why_no_job_peak.empty())
+    job->why_no_job_peak = "nobody saw when " + unseen + " ended, so what was held then counts on";
   for (size_t i = 0; i < std::min(peak.by_device.size(), tables.devices.size()); ++i) {
     const uint32_t process = tables.devices[i].process;
     if (process >= tables.processes.size() || !tables.processes[process].rank) continue;
