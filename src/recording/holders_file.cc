@@ -65,6 +65,15 @@ Status take_storages(const Json& list, HoldersLook* out) {
   return {};
 }
 
+/// `storages`: as take_storages() has taken them.
+void take_shown_bytes(const Json& storages, const Json& shown, HoldersLook* out) {
+  if (shown.size() != storages.size()) return;
+  for (size_t i = 0; i < shown.size(); ++i) {
+    if (shown[i].is_number_unsigned())
+      out->shown_bytes.try_emplace(storages[i][0].get<uint64_t>(), shown[i].get<uint64_t>());
+  }
+}
+
 Status take_look(const Json& json, HoldersLook* out) {
   if (!json.is_object()) return bad("a look is not an object");
   out->time_ns = number_in(json, "time_ns");
@@ -91,7 +100,9 @@ Status take_look(const Json& json, HoldersLook* out) {
   const auto holders = json.find("holders"), storages = json.find("storages");
   if (holders == json.end() || storages == json.end()) return bad("a look without holders");
   if (auto done = take_holders(*holders, out); !done) return done;
-  return take_storages(*storages, out);
+  if (auto done = take_storages(*storages, out); !done) return done;
+  if (const Json* shown = list_field(json, "shown_bytes")) take_shown_bytes(*storages, *shown, out);
+  return {};
 }
 
 }  // namespace

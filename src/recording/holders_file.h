@@ -53,6 +53,8 @@ struct HoldersLook {
   std::vector<TensorHolder> holders;
   /// By the address at which a storage begins, an index of `holders`.
   absl::flat_hash_map<uint64_t, uint32_t> by_address;
+  /// By the same address: what all tensors show of it, each counted. Of older files empty.
+  absl::flat_hash_map<uint64_t, uint64_t> shown_bytes;
 };
 
 struct ProcessHolders {

@@ -14,6 +14,16 @@ constexpr uint64_t kInFlight = 8;
 /// A holder of less than this part of what is live, in blocks and in bytes, has not what grows.
 constexpr uint64_t kSmallPart = 4;
 
+/// Below this a block may be larger than its one tensor by an allocator's rounding alone.
+constexpr uint64_t kLeastViewedBytes = 1024;
+
+ViewedBlocks viewed_of(const HoldersLook& look, uint64_t address, uint64_t size_bytes) {
+  const auto shown = look.shown_bytes.find(address);
+  const bool is_viewed = shown != look.shown_bytes.end() && size_bytes >= kLeastViewedBytes &&
+                         shown->second <= size_bytes / 2;
+  return is_viewed ? ViewedBlocks{1, size_bytes, shown->second} : ViewedBlocks{};
+}
+
 }  // namespace
 
 HolderStacks::HolderStacks(const std::vector<ProcessHolders>* holders) {
@@ -53,6 +63,7 @@ void HolderStacks::resolve(Look& look, const Tables& tables, const LiveState& st
       if (is_new) held.push_back({known->second});
       ++held[place->second].blocks;
       held[place->second].bytes += block.size_bytes;
+      held[place->second].viewed.add(viewed_of(*look.look, address, block.size_bytes));
     };
     for (const auto& [stack, site] : state.devices()[device].sites) {
       if (site.live_count == 0) continue;
@@ -116,6 +127,7 @@ HolderStacks::Held HolderStacks::most_of(uint32_t process, uint16_t device,
         const bool is_named = look.look->holders[one.holder].owner != "nothing";
         known += is_named ? kNamed * one.blocks : one.blocks;
         held_by[one.holder].bytes += one.bytes;
+        held_by[one.holder].viewed.add(one.viewed);
       }
     }
     if (!best.holder) best.reached_blocks = reached_blocks, best.live_blocks = live.blocks;
@@ -139,6 +151,7 @@ HolderStacks::Held HolderStacks::most_of(uint32_t process, uint16_t device,
     best = {.holder = &holder,
             .blocks = held.blocks,
             .bytes = held.bytes,
+            .viewed = held.viewed,
             .is_gc_disabled = look.look->is_gc_disabled,
             .was_full = was_full(*told, *look.look, holder),
             .reached_blocks = reached_blocks,

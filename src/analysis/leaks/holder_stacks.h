@@ -13,11 +13,21 @@
 
 namespace gpumemprof {
 
+/// Blocks of which all tensors together show at most half: views keep the rest.
+struct ViewedBlocks {
+  uint64_t blocks = 0, bytes = 0;
+  uint64_t shown_bytes = 0;  ///< of `bytes`
+  void add(const ViewedBlocks& more) {
+    blocks += more.blocks, bytes += more.bytes, shown_bytes += more.shown_bytes;
+  }
+};
+
 /// One holder's share of one stack's blocks.
 struct HeldByStack {
   uint32_t holder = 0;  ///< index in the look's holders
   uint64_t blocks = 0;
   uint64_t bytes = 0;
+  ViewedBlocks viewed;  ///< of these
 };
 
 class HolderStacks {
@@ -45,6 +55,7 @@ class HolderStacks {
     const TensorHolder* holder = nullptr;
     uint64_t blocks = 0;  ///< that `holder` keeps, as `bytes`
     uint64_t bytes = 0;
+    ViewedBlocks viewed;  ///< of these
     bool is_gc_disabled = false;  ///< Python's collector, at that look
     bool was_full = false;        ///< in an earlier look it had its most_entries
     uint64_t reached_blocks = 0;  ///< of these stacks, by all holders, at that look

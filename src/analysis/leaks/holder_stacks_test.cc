@@ -40,6 +40,19 @@ TEST(HolderStacks, TheHolderOfTheMostBytesIsNamed) {
   EXPECT_EQ(looked.most().blocks, 1u);
 }
 
+TEST(HolderStacks, BlocksOfWhichLittleIsShownAreViewed) {
+  Looked looked({{.name = "kept", .owner = "variable"}});
+  looked.block(100'000, 4096, 0);  // half: a view
+  looked.block(200'000, 4096, 0);  // more: none
+  looked.block(300'000, 512, 0);   // may be rounded
+  looked.block(400'000, 4096, 0);  // an older file does not tell
+  looked.told[0].looks[0].shown_bytes = {{100'000, 2048}, {200'000, 2049}, {300'000, 4}};
+  const ViewedBlocks viewed = looked.most().viewed;
+  EXPECT_EQ(viewed.blocks, 1u);
+  EXPECT_EQ(viewed.bytes, 4096u);
+  EXPECT_EQ(viewed.shown_bytes, 2048u);
+}
+
 TEST(HolderStacks, ABlockThatIsBeingMadeIsNobodysAndSaysNothing) {
   Looked looked({{.name = "cache", .owner = "variable"}, {.owner = "nothing"}});
   looked.block(100, 10, 0);

@@ -205,7 +205,7 @@ LeakEvidence evidence_of(const Leak& leak, const AllLeaks& all, const Tables& ta
   const HolderStacks::Held held =
       holders.most_of(leak.process, leak.device, stacks, tables, least_blocks);
   out.holder = held.holder, out.held_blocks = held.blocks;
-  out.held_bytes = held.bytes, out.was_full = held.was_full;
+  out.held_bytes = held.bytes, out.viewed = held.viewed, out.was_full = held.was_full;
   out.is_gc_disabled = held.is_gc_disabled;
   out.reached_blocks = held.reached_blocks, out.looked_at_blocks = held.live_blocks;
   return out;

@@ -42,6 +42,7 @@ struct LeakEvidence {
   const TensorHolder* holder = nullptr;
   uint64_t held_blocks = 0;  ///< of its blocks, those that `holder` keeps
   uint64_t held_bytes = 0;   ///< in these blocks
+  ViewedBlocks viewed;       ///< of these blocks
   uint64_t reached_blocks = 0, looked_at_blocks = 0;  ///< as HolderStacks::Held's; the latter live
   bool was_full = false;     ///< an earlier look saw `holder` with all the entries that it can have
 };

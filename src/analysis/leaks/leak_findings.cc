@@ -118,6 +118,18 @@ void add_holder(const HolderStacks::Held& held, const ProcessHolders* told, Find
   }
 }
 
+/// Most of what is held are parts of larger storages, which a copy would let go. What has a graph
+/// keeps its storage by that, too.
+void add_views(const LeakEvidence& evidence, Finding* finding) {
+  const ViewedBlocks& viewed = evidence.viewed;
+  if (!evidence.holder || evidence.holder->with_graph != 0) return;
+  if (2 * viewed.bytes <= evidence.held_bytes) return;
+  finding->evidence.emplace_back("viewed_blocks", viewed.blocks);
+  finding->evidence.emplace_back("viewed_bytes", viewed.bytes);
+  finding->evidence.emplace_back("shown_bytes", viewed.shown_bytes);
+  finding->fix = "clone() each view before it is kept; " + finding->fix;
+}
+
 /// "train.py:41 keeps 2 KiB", "train.py:41 and 3 more lines keep 9 KiB", and without a stack "blocks
 /// of 2 MiB without a stack keep 2 MiB".
 std::string who_keeps(const LeakGroup& group, const Tables& tables) {
@@ -311,6 +323,7 @@ void add_leak_findings(const std::vector<ProcessHistory>& histories, const Table
                   .reached_blocks = group.evidence.reached_blocks,
                   .live_blocks = group.evidence.looked_at_blocks},
                  holders.of_process(group.whole.process, tables), &finding);
+      add_views(group.evidence, &finding);
     }
     analysis->findings.push_back(std::move(finding));
   }

@@ -109,6 +109,15 @@ std::vector<std::string> finding_details(const Finding& finding) {
   if (const auto holder = named(finding.facts, "holder"); holder && !holder->empty()) {
     out.push_back(fmt::format("Held by: {}", *holder));
   }
+  if (const auto views = named(finding.evidence, "viewed_blocks"); views && *views != 0) {
+    const auto of_each = [&](const char* sum) {
+      return format_bytes(named(finding.evidence, sum).value_or(0) / *views);
+    };
+    out.push_back(fmt::format("{} of {} {} kept by views that show {} of {}",
+                              format_plural(*views, "storage"), of_each("viewed_bytes"),
+                              *views == 1 ? "is" : "are", of_each("shown_bytes"),
+                              *views == 1 ? "it" : "each"));
+  }
   const auto entries = named(finding.evidence, "entries"),
              full = named(finding.evidence, "full_bytes");
   if (entries && full) {

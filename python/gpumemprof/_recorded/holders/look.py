@@ -13,7 +13,7 @@ import torch
 from ... import _marks
 from .graph import kept_by_graph
 from .name import Name, filled_by_hooks, name_of
-from .tensor import address_of, grad_fn_of, gradient_of, is_scalar, without_the_program
+from .tensor import MOST_BYTES, address_of, base_of, bytes_of, grad_fn_of, gradient_of, is_scalar, without_the_program
 from .walk import Walk, Way
 
 _MOST_OPERATIONS = 16
@@ -63,6 +63,7 @@ class _Look:
         self.holders: list[_Holder] = []
         self.by_name: dict[tuple[str, str], int] = {}
         self.storages: dict[int, int] = {}
+        self.shown_bytes: dict[int, int] = {}  # of each storage, by all tensors
         self.nodes: dict[int, Any] = {}
         self.why_incomplete = ""
 
@@ -102,7 +103,16 @@ class _Look:
             reached.append((tensor, self.index_of(name)))
         # Their graphs after all that is held by name: a name is nearer than a graph.
         self.add_graphs(reached)
-        return [one for one in rest if address_of(one) not in self.storages]
+        # One that only its views keep shows nothing to anybody.
+        bases = {id(base_of(tensor)) for tensor, _ in reached} if rest else set()
+        unknown = []
+        for tensor in rest:
+            address = address_of(tensor)
+            if address not in self.storages:
+                unknown.append(tensor)
+            elif id(tensor) not in bases:
+                self.show(tensor, address)
+        return unknown
 
     def index_of(self, name: Name) -> int:
         key = (name.path, name.owner)
@@ -131,9 +141,14 @@ class _Look:
     def add_storage(self, tensor: Any, index: int) -> bool:
         """False for a tensor that has none."""
         address = address_of(tensor)
-        if address != 0:
-            self.storages.setdefault(address, index)
-        return address != 0
+        if address == 0:
+            return False
+        self.storages.setdefault(address, index)
+        self.show(tensor, address)
+        return True
+
+    def show(self, tensor: Any, address: int) -> None:
+        self.shown_bytes[address] = self.shown_bytes.get(address, 0) + bytes_of(tensor)
 
     def add_leaf(self, leaf: Any, index: int) -> None:
         """With its gradient. A backward pass leaves both, as it frees what was saved."""
@@ -221,4 +236,5 @@ def look(most_s: float, everywhere: bool = True, at_end: bool = False) -> dict[s
         "memory": memory,
         "holders": [holder.as_json() for holder in taken.holders],
         "storages": [[address, index] for address, index in taken.storages.items()],
+        "shown_bytes": [min(taken.shown_bytes[address], MOST_BYTES) for address in taken.storages],
     }

@@ -15,10 +15,14 @@ _data_address = getattr(torch._C, "_data_address", None)  # since 2.1; of a view
 # Neither classes with a `__torch_function__` nor modes hear of what is asked.
 without_the_program = torch._C.DisableTorchFunction
 
+MOST_BYTES = 1 << 53
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+
 backward_hooks_of = _BASE._backward_hooks.__get__
 grad_fn_of = _BASE.grad_fn.__get__
 _is_leaf = _BASE.is_leaf.__get__
 _grad = _BASE.grad.__get__
+_base = _BASE._base.__get__
 
 
 def address_of(tensor: Any) -> int:
@@ -29,6 +33,25 @@ def address_of(tensor: Any) -> int:
         return int(_BASE.untyped_storage(tensor).data_ptr())
     except Exception:
         return 0
+
+
+def bytes_of(tensor: Any) -> int:
+    """Of its elements: of a view only those that it shows. All that there may be where its class answers for itself."""
+    try:
+        kind = type(tensor)
+        if kind not in _PLAIN and has_own_dispatch(kind):
+            return MOST_BYTES
+        return int(_BASE.numel(tensor)) * int(_BASE.element_size(tensor))
+    except Exception:
+        return MOST_BYTES
+
+
+def base_of(tensor: Any) -> Any:
+    """The tensor that a view keeps; None for any other."""
+    try:
+        return _base(tensor) if _BASE._is_view(tensor) else None
+    except Exception:
+        return None
 
 
 def gradient_of(tensor: Any) -> Any:
