@@ -1,6 +1,7 @@
 #include "analysis/finding.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace gpumemprof {
 
@@ -14,6 +15,12 @@ bool is_small_leak(const Finding& finding, uint64_t peak_bytes) {
   constexpr uint64_t kNews = 1 << 20, kNewsShare = 1000;
   return finding.kind == FindingKind::kLeak && finding.bytes && *finding.bytes < kNews &&
          *finding.bytes < peak_bytes / kNewsShare;
+}
+
+bool tells_growth_by_line(const Finding& finding) {
+  constexpr FindingKind kGrowths[] = {FindingKind::kLeak, FindingKind::kSizesRise,
+                                      FindingKind::kFillsToLimit, FindingKind::kGrowthInLoop};
+  return std::ranges::find(kGrowths, finding.kind) != std::end(kGrowths);
 }
 
 uint64_t grown_bytes(const Finding& finding) {

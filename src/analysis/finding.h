@@ -56,6 +56,9 @@ inline bool is_refusal(const Finding& finding) {
 /// A leak of which so little is left at the end that it is no news beside the device's peak.
 bool is_small_leak(const Finding& finding, uint64_t peak_bytes);
 
+/// Whether it is growth and names what grows: a line, or the size of blocks without a stack.
+bool tells_growth_by_line(const Finding& finding);
+
 /// What grew, of a finding of growth; 0 of others.
 uint64_t grown_bytes(const Finding& finding);
 

@@ -32,6 +32,18 @@ for _ in range(40):
     optimizer.zero_grad()
 """
 
+SPREAD = """
+import torch
+model = torch.nn.Linear(512, 512)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+kept = []
+for step in range(40):
+    model(torch.ones(64, 512)).sum().backward()
+    exec(compile("kept.append(torch.empty(2**20, dtype=torch.uint8))", f"part{step}.py", "exec"))
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
 FLAT = """
 import torch
 kept = torch.empty(2**20, dtype=torch.uint8)
@@ -84,12 +96,21 @@ def test_spikes_of_some_steps_have_their_period_in_steps(tmp_path):
     assert "every 10 steps" in spike["title"]
 
 
-def test_steady_growth_has_bytes_a_step_and_names_the_next_command(growing):
-    said, (growth,) = found(growing, "steady_growth")
+def test_steady_growth_has_bytes_a_step_and_names_the_next_command(tmp_path):
+    _, (growth,) = found(recorded(tmp_path, SPREAD), "steady_growth")
     assert growth["evidence"]["bytes_a_step"] == 2**20
     assert growth["evidence"]["steps"] == 40
     assert "gpumemprof diff --steps 20 39 on this recording" in growth["fix"]
+
+
+def test_where_the_line_is_known_steady_growth_is_no_finding_of_any_face(growing):
+    said, growths = found(growing, "steady_growth")
+    assert growths == []
     assert [f["kind"] for f in said["findings"] if f["severity"] != "info"] == ["leak"], "the line is the finding"
+    (device,) = [d for d in said["devices"] if d["device"] == "cpu"]
+    assert "steady_growth" in [p["pattern_type"] for p in device["patterns"]]
+    text = harness.execute([harness.COMMAND, "analyze", growing]).ok().stdout.decode()
+    assert all(f["title"] in text for f in said["findings"])
     assert said["score"]["parts"]["growth"]["value"] < 6
     lines = harness.execute([harness.COMMAND, "diff", growing, "--steps", "20", "39", "--format", "json"]).ok().stdout
     assert json.loads(lines)["by_line"][0]["delta_bytes"] == 19 * 2**20

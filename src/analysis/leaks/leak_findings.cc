@@ -9,6 +9,7 @@
 #include "analysis/leaks/kept_gradients.h"
 #include "analysis/leaks/leak_groups.h"
 #include "analysis/leaks/leak_limit.h"
+#include "analysis/statistics/worth.h"
 #include "base/size.h"
 #include "trace/holder_lines.h"
 #include "trace/process_end.h"
@@ -155,11 +156,8 @@ struct Kind {
   const char* fix;
 };
 
-constexpr double kLongRunSteps = 10'000;
-
-/// What it holds, or would hold after a long run.
 double cost_of(const Leak& leak) {
-  return std::max(static_cast<double>(leak.live_bytes), leak.bytes_a_step * kLongRunSteps);
+  return cost_of_growth(static_cast<double>(leak.live_bytes), leak.bytes_a_step);
 }
 
 /// Less than one number of four bytes a step.
@@ -181,12 +179,10 @@ bool may_wait_for_collector(const LeakGroup& group, const Tables& tables) {
 /// A leak of a few bytes is true and harmless: a warning is what would matter in a long run.
 Severity severity_of(const LeakGroup& group, const Tables& tables, const Analysis& analysis) {
   const Leak& leak = group.whole;
-  constexpr double kLeastBytes = 1 << 20, kLeastShareOfPeak = 0.01;
-  const uint64_t peak_bytes = peak_bytes_of(analysis, leak.device);
   if (leak.slows) return Severity::kInfo;  // a cache that fills
   if (may_wait_for_collector(group, tables)) return Severity::kInfo;
-  const double least = std::max(kLeastBytes, kLeastShareOfPeak * static_cast<double>(peak_bytes));
-  return cost_of(leak) < least ? Severity::kInfo : Severity::kWarning;
+  return is_worth_warning(cost_of(leak), peak_bytes_of(analysis, leak.device)) ? Severity::kWarning
+                                                                              : Severity::kInfo;
 }
 
 Kind kind_of(const LeakGroup& group) {

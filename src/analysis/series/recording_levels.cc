@@ -1,8 +1,10 @@
 #include "analysis/series/recording_levels.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
+#include "analysis/leaks/leak_history.h"
 #include "analysis/statistics/growth.h"
 #include "analysis/statistics/statistics.h"
 
@@ -10,6 +12,7 @@ namespace gpumemprof {
 namespace {
 
 constexpr size_t kRisesToTell = 12;  // as in the search for leaks
+constexpr double kNearlyAll = 0.9;   // of the steps
 
 }  // namespace
 
@@ -71,6 +74,50 @@ bool rises_to_the_end(const RecordingLevels& levels) {
   }
   return whole >= kLeastBytes && late >= kLeastShare * whole && largest <= kLargest * whole &&
          rises < kRisesToTell;
+}
+
+double steps_before(const StepLevels& known, uint64_t time_ns) {
+  const std::vector<StepLevel>& levels = known.levels();
+  const auto at = std::ranges::lower_bound(levels, time_ns, {}, &StepLevel::end_ns);
+  return static_cast<double>(at - levels.begin()) * static_cast<double>(known.steps_a_level());
+}
+
+Cycles cycles_within_steps(const DeviceAnalysis& device) {
+  const std::vector<StepLevel>& levels = device.step_levels.levels();
+  const std::vector<Turn>& turns = device.turns.all();
+  if (turns.empty() || device.step_levels.steps_a_level() != 1) return {};
+  std::vector<double> counts(levels.size()), rises;
+  double low = INFINITY;  // the lowest valley since the last rise
+  double base = 0;        // the one below that rise
+  size_t step = 0;
+  for (size_t i = 0; i < turns.size(); ++i) {
+    while (step < levels.size() && levels[step].end_ns < turns[i].time_ns) ++step;
+    if (step == levels.size()) break;
+    const auto least = static_cast<double>(levels[step].least_bytes);
+    const auto most = static_cast<double>(levels[step].most_bytes);
+    const auto bytes = static_cast<double>(turns[i].bytes);
+    if (i % 2 != 0) {
+      if (bytes <= least + (most - least) / 4) low = std::min(low, bytes);
+      continue;
+    }
+    if (low != INFINITY && bytes >= most - (most - least) / 4) {
+      ++counts[step];
+      rises.push_back(0);
+      base = std::exchange(low, INFINITY);
+    }
+    if (low == INFINITY && !rises.empty()) rises.back() = std::max(rises.back(), bytes - base);
+  }
+  // Set-up is left out, and the step with the oldest turn: some before it may have been dropped.
+  const auto oldest = static_cast<size_t>(steps_before(device.step_levels, turns[0].time_ns));
+  const size_t first = std::max(levels.size() / kSetUpPart, oldest + 1);
+  if (first >= counts.size()) return {};
+  counts.erase(counts.begin(), counts.begin() + static_cast<std::ptrdiff_t>(first));
+  const double usual = median(counts);
+  const auto alike = static_cast<double>(std::ranges::count(counts, usual));
+  if (usual < 2 || alike < kNearlyAll * static_cast<double>(counts.size())) return {};
+  std::ranges::sort(rises);
+  const auto count = static_cast<size_t>(usual);
+  return {.count = count, .amplitude_bytes = rises[rises.size() / (2 * count)]};
 }
 
 }  // namespace gpumemprof

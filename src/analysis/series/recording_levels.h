@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "analysis/analysis.h"
+#include "analysis/series/series_parts.h"
 
 namespace gpumemprof {
 
@@ -31,6 +32,13 @@ bool rises_as_a_program_begins(const RecordingLevels& levels);
 /// Likewise, what is never given back rises in the last third, too, and in no one jump: so few
 /// rises tell neither that it grows nor that it does not.
 bool rises_to_the_end(const RecordingLevels& levels);
+
+/// In how many steps a moment lies behind the first.
+double steps_before(const StepLevels& known, uint64_t time_ns);
+/// Rises from the lowest quarter of what a step moves to its highest: how many there are in
+/// nearly every step, and how high the least of a step usually is. Of no more than one, or of
+/// another number from step to step: none.
+Cycles cycles_within_steps(const DeviceAnalysis& device);
 
 /// 0 where the later is the earlier.
 inline double seconds_between(uint64_t later_ns, uint64_t earlier_ns) {

@@ -15,6 +15,7 @@
 #include "analysis/series/series.h"
 #include "analysis/series/series_parts.h"
 #include "analysis/statistics/statistics.h"
+#include "analysis/statistics/worth.h"
 #include "base/duration.h"
 #include "base/size.h"
 
@@ -30,7 +31,6 @@ constexpr double kBestScore = 10;
 constexpr double kShareOfLoop = 0.25;  // of the level at the end: no score passes over that growth
 constexpr double kShareOfPeak = 0.25;  // likewise, of what was made after the last step
 constexpr double kMoreThanAStep = 1.5;  // steps
-constexpr double kNearlyAll = 0.9;      // of the steps
 constexpr double kAllOfIt = 0.99;       // of what a trace adds: less is a library's workspace
 constexpr size_t kLeastRegular = 3;  // spikes, to speak of a period
 
@@ -66,6 +66,7 @@ class Patterns {
       const bool is_here = finding.device == device->device ||
                            std::ranges::find(device->parts, finding.device) != device->parts.end();
       if (!is_here) continue;
+      if (tells_growth_by_line(finding)) told_bytes_ += static_cast<double>(grown_bytes(finding));
       if (finding.kind == FindingKind::kGrowthInLoop) {
         why_no_growth_ = "what grows in its loop may be loaded data or a leak";
         loop_bytes_ += static_cast<double>(grown_bytes(finding));
@@ -131,10 +132,10 @@ class Patterns {
   }
 
   void find_growth() {
-    bool is_told = false;
+    bool grows = false;
     for (const SeriesFinding& found : floor_.findings) {
       if (found.type != "monotonic_increase") continue;
-      is_told = true;
+      grows = true;
       if (rises_as_a_program_begins(levels_)) {
         if (why_no_growth_.empty())
           why_no_growth_ = "memory rose too few times, or for less than a second";
@@ -160,27 +161,27 @@ class Patterns {
       // Where a line is known, that is the finding. Without steps it may be data that is loaded.
       const bool is_harmless = harmless_bytes_ > 0 && 2 * harmless_bytes_ >= found.bytes;
       if (is_harmless) why_no_growth_ = why_harmless_;
-      const bool is_info = has_leak_ || is_harmless || !levels_.are_steps;
+      const bool is_info = has_leak_ || is_harmless || !levels_.are_steps ||
+                           !is_worth_warning(cost_of_growth(found.bytes, bytes_a_step()),
+                                             device_.figures.peak_bytes);
       const Severity severity = is_info ? Severity::kInfo : found.severity;
       add(FindingKind::kSteadyGrowth, severity,
           "memory grows steadily: the minimum rose by " + size_text(found.bytes) +
               " after the warm-up, " + pace,
           found.bytes, found.confidence, std::move(figures), "");
+      // Findings with lines have at least half of it: they say more of the same memory.
+      const bool is_told = told_bytes_ > 0 && 2 * told_bytes_ >= found.bytes;
+      if (is_info && (has_leak_ || is_told)) {
+        findings_.pop_back();
+        continue;
+      }
       // No step says what is kept from one to the next: what stayed to the end is a hint.
       const bool is_line_named =
-          !levels_.are_steps &&
-          (has_leak_ || is_harmless || name_growing_line(device_, tables_, found.bytes, &findings_.back()));
+          !levels_.are_steps && name_growing_line(device_, tables_, found.bytes, &findings_.back());
       if (!is_line_named) findings_.back().fix = fix_of_growth(device_);
     }
-    if (!is_told && why_no_growth_.empty() && rises_to_the_end(levels_))
+    if (!grows && why_no_growth_.empty() && rises_to_the_end(levels_))
       why_no_growth_ = "memory rose to the end, but too few times to tell";
-  }
-
-  /// In how many steps a moment lies behind the first.
-  double steps_before(uint64_t time_ns) const {
-    const std::vector<StepLevel>& levels = device_.step_levels.levels();
-    const auto at = std::ranges::lower_bound(levels, time_ns, {}, &StepLevel::end_ns);
-    return static_cast<double>(at - levels.begin()) * static_cast<double>(levels_.steps_a_level);
   }
 
   /// Uses all turning points after set-up, whatever the period. Without steps, spikes are judged
@@ -193,7 +194,7 @@ class Patterns {
     for (size_t i = 0; i < all.size(); ++i) {
       if (all[i].time_ns < device_.first_time_ns + span / kSetUpPart) continue;
       times.push_back(seconds_between(all[i].time_ns, device_.first_time_ns));
-      steps.push_back(steps_before(all[i].time_ns));
+      steps.push_back(steps_before(device_.step_levels, all[i].time_ns));
       bytes.push_back(static_cast<double>(all[i].bytes));
       if (i % 2 != 0) continue;  // the first turn is from up to down
       high_times.push_back(times.back());
@@ -242,7 +243,7 @@ class Patterns {
     const double amplitude = median(std::move(amplitudes));
     if (amplitude < kLeastSwingBytes || amplitude < kLeastAmplitude * (most - least)) return;
     const std::string step = format_seconds(levels_.step_s);
-    if (const Cycles several = cycles_within_steps(); several.count > 1) {
+    if (const Cycles several = cycles_within_steps(device_); several.count > 1) {
       return add_sawtooth({.count = count * several.count,
                            .period_s = levels_.step_s / static_cast<double>(several.count),
                            .amplitude_bytes = several.amplitude_bytes},
@@ -253,46 +254,6 @@ class Patterns {
                   .period_s = levels_.step_s,
                   .amplitude_bytes = amplitude},
                  "once a step (" + step + ")", {{"period_steps", 1}});
-  }
-
-  /// Rises from the lowest quarter of what a step moves to its highest: how many there are in
-  /// nearly every step, and how high the least of a step usually is. Of no more than one, or of
-  /// another number from step to step: none.
-  Cycles cycles_within_steps() const {
-    const std::vector<StepLevel>& levels = device_.step_levels.levels();
-    const std::vector<Turn>& turns = device_.turns.all();
-    if (turns.empty() || levels_.steps_a_level != 1) return {};
-    std::vector<double> counts(levels.size()), rises;
-    double low = INFINITY;  // the lowest valley since the last rise
-    double base = 0;        // the one below that rise
-    size_t step = 0;
-    for (size_t i = 0; i < turns.size(); ++i) {
-      while (step < levels.size() && levels[step].end_ns < turns[i].time_ns) ++step;
-      if (step == levels.size()) break;
-      const auto least = static_cast<double>(levels[step].least_bytes);
-      const auto most = static_cast<double>(levels[step].most_bytes);
-      const auto bytes = static_cast<double>(turns[i].bytes);
-      if (i % 2 != 0) {
-        if (bytes <= least + (most - least) / 4) low = std::min(low, bytes);
-        continue;
-      }
-      if (low != INFINITY && bytes >= most - (most - least) / 4) {
-        ++counts[step];
-        rises.push_back(0);
-        base = std::exchange(low, INFINITY);
-      }
-      if (low == INFINITY && !rises.empty()) rises.back() = std::max(rises.back(), bytes - base);
-    }
-    // Set-up is left out, and the step with the oldest turn: some before it may have been dropped.
-    const size_t oldest = whole(steps_before(turns[0].time_ns));
-    const size_t first = std::max(levels.size() / kSetUpPart, oldest + 1);
-    if (first >= counts.size()) return {};
-    counts.erase(counts.begin(), counts.begin() + static_cast<std::ptrdiff_t>(first));
-    const double usual = median(counts);
-    const auto alike = static_cast<double>(std::ranges::count(counts, usual));
-    if (usual < 2 || alike < kNearlyAll * static_cast<double>(counts.size())) return {};
-    std::ranges::sort(rises);
-    return {.count = whole(usual), .amplitude_bytes = rises[rises.size() / (2 * whole(usual))]};
   }
 
   void add_sawtooth(const Cycles& cycles, const std::string& pace,
@@ -537,6 +498,7 @@ class Patterns {
   bool has_leak_ = false;
   bool is_raised_ = false;  // note_raise_after_steps()
   double leaked_bytes_ = 0, loop_bytes_ = 0;
+  double told_bytes_ = 0;      // that findings with lines grew
   double harmless_bytes_ = 0;  // of growth that has another reason than a leak
   std::string why_harmless_;
   std::string why_no_growth_;  // empty: its part of the score is known

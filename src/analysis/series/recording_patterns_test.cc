@@ -7,106 +7,13 @@
 #include <memory>
 
 #include "analysis/replay/snapshot_device.h"
+#include "analysis/series/rounds_for_tests.h"
 #include "base/duration.h"
 #include "base/size.h"
 #include "trace/memory_source.h"
 
 namespace gpumemprof {
 namespace {
-
-constexpr uint64_t kMs = 1'000'000;
-
-/// Rounds of 10 ms: a floor of 100 MiB, a rise to `high(round)`, the floor plus `kept(round)`, which
-/// t.py:7 keeps.
-template <class High, class Kept>
-MemorySource rounds(size_t count, bool with_steps, High high, Kept kept, uint64_t first_ns = 0) {
-  EventBatch events;
-  append(&events, {.time_ns = first_ns, .address = 1, .size_bytes = 100 * kMiB});
-  uint64_t address = 2;
-  for (size_t i = 0; i < count; ++i) {
-    const uint64_t start = first_ns + i * 10 * kMs;
-    if (kept(i) != 0) {
-      append(&events, {.time_ns = start, .address = address++, .size_bytes = kept(i) * kMiB,
-                       .stack = 1});
-    }
-    append(&events, {.time_ns = start + 3 * kMs, .address = address, .size_bytes = high(i) * kMiB});
-    append(&events,
-           {.time_ns = start + 8 * kMs, .action = Action::kFreeCompleted, .address = address++});
-    if (!with_steps) continue;
-    events.marks.push_back(
-        {static_cast<uint32_t>(events.size()), MarkKind::kStep, 0, 0, start + 9 * kMs, 0, i});
-  }
-  MemorySource source(events);
-  Tables& tables = source.mutable_tables();
-  const uint32_t file = tables.strings.intern("/job/t.py");
-  tables.stacks.push(0, tables.stacks.intern_frame({.file = file, .function = file, .line = 7}));
-  tables.processes.emplace_back();
-  tables.threads.push_back({0, 11, "t"});
-  tables.devices.push_back(Device{.size_is_requested = true});
-  return source;
-}
-
-/// A program written out, on one device.
-class SteppedProgram {
- public:
-  uint64_t allocate(uint64_t mib) {
-    append(&events_, {.time_ns = now_, .address = ++address_, .size_bytes = mib * kMiB});
-    return address_;
-  }
-  void free(uint64_t address) {
-    append(&events_, {.time_ns = now_, .action = Action::kFreeCompleted, .address = address});
-  }
-  void wait(uint64_t ms) { now_ += ms * kMs; }
-  /// Memory rises by each of these for 1 ms, one after the other; then the step ends.
-  void step(const std::vector<uint64_t>& rises_mib) {
-    for (uint64_t mib : rises_mib) {
-      const uint64_t block = allocate(mib);
-      wait(1);
-      free(block);
-      wait(1);
-    }
-    end_step();
-  }
-  void end_step() {
-    wait(1);
-    events_.marks.push_back(
-        {static_cast<uint32_t>(events_.size()), MarkKind::kStep, 0, 0, now_, 0, steps_++});
-    wait(1);
-  }
-  MemorySource source() const {
-    MemorySource source(events_);
-    Tables& tables = source.mutable_tables();
-    tables.processes.emplace_back();
-    tables.threads.push_back({0, 11, "t"});
-    tables.devices.push_back(Device{.size_is_requested = true});
-    return source;
-  }
-
- private:
-  EventBatch events_;
-  uint64_t now_ = 0, address_ = 0, steps_ = 0;
-};
-
-Analysis analyzed(MemorySource source, std::optional<uint64_t> capacity = std::nullopt) {
-  Analysis analysis = *analyze_source(source, {});
-  add_patterns(source.tables(), capacity, &analysis);
-  return analysis;
-}
-
-std::optional<uint64_t> figure(const Finding& finding, std::string_view name) {
-  for (const auto& [key, value] : finding.evidence) {
-    if (key == name) return value;
-  }
-  return std::nullopt;
-}
-
-const Finding* found(const Analysis& analysis, FindingKind kind) {
-  const auto at = std::ranges::find(analysis.findings, kind, &Finding::kind);
-  return at == analysis.findings.end() ? nullptr : &*at;
-}
-
-const auto kNothing = [](size_t) { return 0; };
-const auto kTwenty = [](size_t) { return 20; };
 
 TEST(RecordingPatterns, ASawtoothHasItsPeriodInSecondsAndSteps) {
   for (const bool with_steps : {true, false}) {
@@ -387,32 +294,6 @@ TEST(RecordingPatterns, WhatIsFreedBetweenTrialsDoesNotGrow) {
   EXPECT_GE(kept->severity, Severity::kWarning);
 }
 
-TEST(RecordingPatterns, SteadyGrowthIsToldByTheStep) {
-  const auto one = [](size_t) { return 1; };
-  const Analysis analysis = analyzed(rounds(100, true, kTwenty, one));
-  const Finding* growth = found(analysis, FindingKind::kSteadyGrowth);
-  ASSERT_NE(growth, nullptr);
-  EXPECT_EQ(growth->severity, Severity::kCritical) << "80 MiB more than half of where it began";
-  EXPECT_EQ(figure(*growth, "bytes_a_step"), kMiB);
-  EXPECT_LT(*analysis.score.value, 10);
-}
-
-TEST(RecordingPatterns, WithoutStepsTheLineBehindTheGrowthIsNamed) {
-  // From 599.6 ms on, a fifth of 2998: 240 rounds; and the 20 MiB of the last one.
-  for (const auto& [is_since, end] :
-       {std::pair(false, "; at the end t.py:7 held most, 300 MiB"),
-        std::pair(true, "; t.py:7 made 92 % of what came then and stayed, 240 MiB")}) {
-    MemorySource source = rounds(300, false, kTwenty, [](size_t) { return 1; }, kMs);
-    Analysis analysis = *analyze_source(source, {.find_leaks = is_since});
-    add_patterns(source.tables(), std::nullopt, &analysis);
-    const Finding* growth = found(analysis, FindingKind::kSteadyGrowth);
-    ASSERT_NE(growth, nullptr);
-    EXPECT_TRUE(growth->title.ends_with(end)) << growth->title;
-    EXPECT_EQ(growth->stack, 1);
-    EXPECT_EQ(growth->fix, "") << "the line is named";
-  }
-}
-
 /// 300 blocks of 1 MiB of no known stack, one every 10 ms, that stay; of too few steps to tell a
 /// trend, 60 blocks each, or of none.
 MemorySource of_unknown_lines(bool with_steps) {
@@ -510,15 +391,6 @@ TEST(RecordingPatterns, ALeakAfterTheLastStepIsMeasuredAgainstTheLevelAtTheEnd) 
   add_patterns(source.tables(), std::nullopt, &analysis);
   const auto part = std::ranges::find(analysis.score.parts, "growth", &ScorePart::name);
   EXPECT_NEAR(*part->value, 6 * (1 - 0.25), 1e-9);
-}
-
-TEST(RecordingPatterns, WhereALineIsKnownTheLeakIsTheFinding) {
-  MemorySource source = rounds(100, true, kTwenty, [](size_t) { return 1; });
-  Analysis analysis = *analyze_source(source, {});
-  analysis.findings.push_back({.kind = FindingKind::kLeak, .severity = Severity::kWarning});
-  add_patterns(source.tables(), std::nullopt, &analysis);
-  EXPECT_EQ(found(analysis, FindingKind::kSteadyGrowth)->severity, Severity::kInfo);
-  EXPECT_EQ(analysis.findings.front().kind, FindingKind::kLeak);
 }
 
 TEST(RecordingPatterns, LeaksBoundTheGrowthPartOfTheScore) {

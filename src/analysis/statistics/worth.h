@@ -1,6 +1,7 @@
-// From which size on a finding of a replay is worth telling.
+// From which size on a finding is worth telling.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "base/size.h"
@@ -13,6 +14,18 @@ inline constexpr uint64_t kWorthShare = 20;  ///< one 20th: 5 %
 /// `share`: one part in so many of `of`.
 inline bool is_worth(uint64_t bytes, uint64_t of, uint64_t share = kWorthShare) {
   return bytes >= kLeastWorthBytes && bytes >= of / share;
+}
+
+/// What grows costs what it holds, or what it would hold after a long run, whichever is more.
+inline constexpr double kLongRunSteps = 10'000;
+inline double cost_of_growth(double held_bytes, double bytes_a_step) {
+  return std::max(held_bytes, bytes_a_step * kLongRunSteps);
+}
+/// Whether that is more than an "info". `peak_bytes`: of the device.
+inline bool is_worth_warning(double cost_bytes, uint64_t peak_bytes) {
+  constexpr double kLeastBytes = kMiB, kLeastShareOfPeak = 0.01;
+  return cost_bytes >= kLeastBytes &&
+         cost_bytes >= kLeastShareOfPeak * static_cast<double>(peak_bytes);
 }
 
 /// a - b, 0 where b is more.

@@ -68,12 +68,6 @@ ProgramEnds ends_without_ranks(const Analysis& analysis) {
   return ends;
 }
 
-bool has_evidence(const Finding& finding) {
-  constexpr FindingKind kGrowths[] = {FindingKind::kLeak, FindingKind::kSizesRise,
-                                      FindingKind::kFillsToLimit, FindingKind::kGrowthInLoop};
-  return std::ranges::find(kGrowths, finding.kind) != std::end(kGrowths);
-}
-
 std::string complete_loss_sentence(const Analysis& analysis) {
   if (!is_complete(analysis.loss)) return loss_sentence(analysis.loss);
   if (analysis.ranks && analysis.ranks->missing_count != 0)
@@ -256,32 +250,16 @@ std::string place_of(const Finding& finding, const Tables& tables) {
                       : fmt::format("process {}, {}", process.pid, device_name(device));
 }
 
-/// Steady growth of a device where findings with lines have at least half of it: the same memory.
-bool is_said_with_lines(const Finding& growth, const Analysis& analysis) {
-  if (growth.kind != FindingKind::kSteadyGrowth || growth.severity != Severity::kInfo) return false;
-  uint64_t bytes = 0;
-  for (const Finding& one : analysis.findings) {
-    const bool is_here =
-        one.device == growth.device ||
-        std::ranges::find(one.other_devices, growth.device) != one.other_devices.end();
-    if (!is_here || !has_evidence(one)) continue;
-    if (one.kind == FindingKind::kLeak && one.severity != Severity::kInfo) return true;
-    bytes += grown_bytes(one);
-  }
-  return bytes > 0 && 2 * bytes >= growth.bytes.value_or(0);
-}
-
 }  // namespace
 
 Section findings_section(const Subject& subject) {
   List list{.label_width = 8};
   for (const Finding& finding : subject.analysis.findings) {
-    if (is_said_with_lines(finding, subject.analysis)) continue;
     Item item{.label = severity_name(finding.severity),
               .text = fmt::format("{}: {}.", place_of(finding, subject.tables), finding.title),
               .tone = tone_of(finding.severity),
               .evidence = evidence_of(finding, subject.analysis)};
-    if (has_evidence(finding)) {
+    if (tells_growth_by_line(finding)) {
       if (finding.stack != 0) {
         const std::string source = subject.source_of(finding.stack);
         item.details.push_back(
