@@ -84,5 +84,40 @@ TEST(RecordingGrowth, ItIsAWarningByWhatALongRunWouldHold) {
   EXPECT_EQ(severity(128, 200), Severity::kInfo) << "less than 1 % of 202 MiB";
 }
 
+/// Steps that are alike but for the time that they take: 2 ms, every third 90 ms.
+TEST(RecordingGrowth, StepsAreCountedHoweverLongEachTakes) {
+  for (const size_t count : {9, 10, 40}) {
+    SteppedProgram program;
+    program.allocate(10);
+    for (size_t i = 0; i < count; ++i) {
+      program.wait(i % 3 == 0 ? 90 : 2);
+      program.step({100});
+    }
+    const Analysis analysis = analyzed(program.source());
+    const Finding* sawtooth = found(analysis, FindingKind::kSawtooth);
+    ASSERT_NE(sawtooth, nullptr) << count;
+    EXPECT_EQ(figure(*sawtooth, "period_steps"), 1) << sawtooth->title;
+    EXPECT_EQ(sawtooth->bytes, 100 * kMiB);
+    EXPECT_EQ(found(analysis, FindingKind::kSpike), nullptr) << count;
+  }
+}
+
+/// A few steps say nothing of the swings of the work after them.
+TEST(RecordingGrowth, StepsOfAPartOfTheRunCountNothing) {
+  SteppedProgram program;
+  program.allocate(10);
+  for (size_t i = 0; i < 4; ++i) program.step({100});
+  for (size_t i = 0; i < 30; ++i) {
+    const uint64_t block = program.allocate(100);
+    program.wait(5);
+    program.free(block);
+    program.wait(5);
+  }
+  const Analysis analysis = analyzed(program.source());
+  const Finding* sawtooth = found(analysis, FindingKind::kSawtooth);
+  ASSERT_NE(sawtooth, nullptr);
+  EXPECT_EQ(figure(*sawtooth, "period_steps"), std::nullopt) << sawtooth->title;
+}
+
 }  // namespace
 }  // namespace gpumemprof

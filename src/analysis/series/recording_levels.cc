@@ -12,6 +12,7 @@ namespace gpumemprof {
 namespace {
 
 constexpr size_t kRisesToTell = 12;  // as in the search for leaks
+constexpr size_t kLeastCounted = 3;  // steps, as peaks of a sawtooth
 constexpr double kNearlyAll = 0.9;   // of the steps
 
 }  // namespace
@@ -74,6 +75,13 @@ bool rises_to_the_end(const RecordingLevels& levels) {
   }
   return whole >= kLeastBytes && late >= kLeastShare * whole && largest <= kLargest * whole &&
          rises < kRisesToTell;
+}
+
+bool steps_span_the_run(const DeviceAnalysis& device) {
+  const std::vector<StepLevel>& levels = device.step_levels.levels();
+  if (levels.size() < kLeastCounted) return false;
+  return levels.back().end_ns - levels.front().end_ns >=
+         (device.last_time_ns - device.first_time_ns) / 2;
 }
 
 double steps_before(const StepLevels& known, uint64_t time_ns) {

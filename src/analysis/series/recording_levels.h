@@ -33,6 +33,8 @@ bool rises_as_a_program_begins(const RecordingLevels& levels);
 /// rises tell neither that it grows nor that it does not.
 bool rises_to_the_end(const RecordingLevels& levels);
 
+/// At least three steps, over half of the time: what goes up and down is counted by them.
+bool steps_span_the_run(const DeviceAnalysis& device);
 /// In how many steps a moment lies behind the first.
 double steps_before(const StepLevels& known, uint64_t time_ns);
 /// Rises from the lowest quarter of what a step moves to its highest: how many there are in

@@ -53,7 +53,10 @@ class Patterns {
     const bool has_steps = device->step_levels.levels().size() >= kLeastSteps;
     const RecordingLevels of_timeline =
         levels_of_timeline(device->timeline, bytes_before_exit(*device));
-    levels_ = has_steps ? levels_of_steps(device->step_levels) : of_timeline;
+    const RecordingLevels of_steps = levels_of_steps(device->step_levels);
+    levels_ = has_steps ? of_steps : of_timeline;
+    levels_.step_s = of_steps.step_s;
+    counts_steps_ = has_steps || steps_span_the_run(*device);
     look_for_cycles();
     SeriesOptions options;
     if (const auto limit = memory_limit(device->device, tables, capacity_bytes)) {
@@ -203,10 +206,9 @@ class Patterns {
     const Series series = prepared(times, bytes, {});
     const std::optional<Spikes> spikes = gpumemprof::find_spikes(series);
     cycles_ = find_cycles(series, spikes);
-    if (levels_.are_steps) {
-      // Counted step by step: how long each takes is another matter.
-      cycles_in_steps_ = find_cycles(prepared(steps, bytes, {}), spikes);
-    } else if (cycles_ && highs.size() >= kLeastSwings) {
+    // Counted step by step: how long each takes is another matter.
+    if (counts_steps_) cycles_in_steps_ = find_cycles(prepared(steps, bytes, {}), spikes);
+    if (!levels_.are_steps && cycles_ && highs.size() >= kLeastSwings) {
       levels_.ceiling_times_s = std::move(high_times), levels_.ceiling = std::move(highs);
       levels_.ceiling_start_ns = device_.first_time_ns;
       levels_.are_buckets = false;
@@ -230,7 +232,7 @@ class Patterns {
   /// Of turns within a step, and of those too low to be counted one by one: how far memory moves
   /// within a step.
   void find_sawtooth_of_steps() {
-    if (!levels_.are_steps) return;
+    if (!levels_.are_steps && !cycles_in_steps_) return;
     std::vector<double> amplitudes;
     double least = INFINITY, most = 0;
     const std::vector<StepLevel>& levels = device_.step_levels.levels();
@@ -301,6 +303,10 @@ class Patterns {
   void find_spikes() {
     for (const SeriesFinding& found : ceiling_.findings) {
       if (found.type != "spikes" || ceiling_.spike_samples.empty()) continue;
+      if (counts_steps_ && !levels_.are_steps) {
+        why_no_spike_ = "of fewer than 12 steps none is an exception";
+        continue;
+      }
       double bytes = found.bytes;
       const std::vector<size_t> at = with_earlier(spikes(), &bytes);
       const auto highest =
@@ -492,6 +498,7 @@ class Patterns {
   const uint64_t start_ns_;  // of the recording
   DeviceAnalysis& device_;
   RecordingLevels levels_;
+  bool counts_steps_ = false;  // what goes up and down
   std::optional<Cycles> cycles_;           // of the turns
   std::optional<Cycles> cycles_in_steps_;  // the same, with the period in steps
   SeriesReport floor_, ceiling_, whole_;
