@@ -81,6 +81,7 @@ nb::dict score_dict(const Score& score) {
   nb::dict result;
   result["value"] = score.value;
   result["reason"] = score.reason;
+  result["hides_growth"] = score.hides_growth;
   result["parts"] = list_of(score.parts, part_dict);
   return result;
 }

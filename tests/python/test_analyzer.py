@@ -119,6 +119,14 @@ def test_the_score_is_the_weighted_mean_of_the_parts_that_are_known(analyzer):
     assert {p["name"]: p["value"] for p in known}["peak"] == 10  # 295 MiB of 1000
 
 
+def test_memory_that_rises_faster_and_faster_has_no_score_and_says_why(analyzer):
+    report = analyzer.generate_optimization_report([MIB * 1.5**i for i in range(40)])
+    assert report["optimization_score"] is None
+    assert report["optimization_score_reason"].startswith("memory rises to the end")
+    known = {part["name"]: part["value"] for part in report["optimization_score_parts"]}
+    assert known["growth"] is None and known["spikes"] == 10
+
+
 def test_a_peak_near_the_limit_costs_score_and_is_advised_on(analyzer):
     report = analyzer.generate_optimization_report(samples([100 * MIB] * 19 + [950 * MIB], total=1000 * MIB))
     parts = {part["name"]: part["value"] for part in report["optimization_score_parts"]}

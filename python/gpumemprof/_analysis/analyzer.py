@@ -175,7 +175,7 @@ class MemoryAnalyzer:
             findings = [*(one for one in report["findings"] if one["type"] != "spikes"), *_judged_by_the_core(measured)]
             report = {**report, "findings": findings}
         if measured.score_parts:
-            score = {**report["score"], "parts": list(measured.score_parts)}
+            score = {**report["score"], "parts": list(measured.score_parts), "hides_growth": False}
             report = {**report, "patterns": list(measured.patterns), "score": score}
         return report
 

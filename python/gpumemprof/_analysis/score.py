@@ -36,7 +36,8 @@ def score_of(
     parts = [peak_part(measured), *(_with_growth(part, growing_functions) for part in of_series)]
     parts += [functions_part(measured, len(growing_functions)), gap_part(gaps)]
     known = [part for part in parts if part["value"] is not None]
-    if not known:
+    is_growth_known = any(part["name"] == "growth" for part in known)
+    if not known or (series_report["score"]["hides_growth"] and not is_growth_known):
         reason = measured.unknown or series_report["score"]["reason"] or "nothing was measured that can be scored"
         return None, parts, reason
     weights = sum(part["weight"] for part in known)

@@ -430,7 +430,7 @@ class Patterns {
     const double level = level_at_end();
     const double share = level > leaked_bytes_ ? leaked_bytes_ / level : 1;
     const double value = kLeakScore * (1 - share);
-    if (!growth->value || *growth->value <= value) return;
+    if (growth->value && *growth->value <= value) return;
     growth->value = value;
     growth->reason = "growth by leaks against the level at the end";
   }
@@ -455,7 +455,7 @@ class Patterns {
   /// ceiling.
   void score() {
     Score& score = device_.score;
-    if (!floor_.score.value || !ceiling_.score.value || !whole_.score.value) {
+    if (floor_.score.parts.empty() || ceiling_.score.parts.empty() || whole_.score.parts.empty()) {
       score.reason = "too short: " + floor_.score.reason;
       return;
     }
@@ -491,6 +491,8 @@ class Patterns {
       score.reason = why_no_growth_;
     } else if (weights > 0) {
       score.value = sum / weights;
+    } else {
+      score.reason = floor_.score.reason;
     }
   }
 
@@ -512,12 +514,6 @@ class Patterns {
   std::string why_no_spike_;  // to be warned of, where there are some
   std::vector<Finding> findings_;
 };
-
-/// How bad a device's score is: that of the worst is the run's.
-double rank_of_score(const Score& score) {
-  if (score.value) return *score.value;
-  return score.hides_growth ? kLeakScore : HUGE_VAL;
-}
 
 }  // namespace
 

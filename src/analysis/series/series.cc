@@ -235,6 +235,7 @@ SeriesReport analyze_series(std::span<const double> times_s, std::span<const dou
       report.unknown.emplace_back("score", why);
     } else {
       answers.growth = find_growth(series);
+      answers.still_rises = !answers.growth && still_rises(series);
     }
     answers.spikes = find_spikes(series);
     answers.rise = find_rise(series);
@@ -255,6 +256,10 @@ SeriesReport analyze_series(std::span<const double> times_s, std::span<const dou
   if (answers.cycles) add_cycles(*answers.cycles, &report);
   add_fragmentation(options, &report);
   report.score = score_series(report, series, answers, options);
+  if (answers.still_rises) {
+    for (const char* question : {"growth", "score"})
+      report.unknown.emplace_back(question, report.score.reason);
+  }
   return report;
 }
 

@@ -81,4 +81,7 @@ inline constexpr size_t kLeastSamples = 6;
 SeriesReport analyze_series(std::span<const double> times_s, std::span<const double> bytes,
                             const SeriesOptions& options);
 
+/// How bad a score is: the worst of several is theirs. One that hides growth is that of a leak.
+double rank_of_score(const Score& score);
+
 }  // namespace gpumemprof

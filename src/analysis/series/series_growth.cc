@@ -11,6 +11,8 @@ namespace {
 
 constexpr size_t kMostBlocks = 64;    // Mann-Kendall and Theil-Sen look at all pairs
 constexpr double kValleyShare = 0.2;  // of the range: what makes a valley
+constexpr size_t kLastSamples = 3;    // all higher than what came before: no chance
+constexpr double kLargestLate = 2.0 / 3;  // of a rise at the end; more at once is one step
 
 struct Floor {
   std::vector<double> times_s, bytes;
@@ -79,6 +81,20 @@ std::optional<Growth> find_growth(const Series& series) {
                                           series.bytes.begin() + static_cast<std::ptrdiff_t>(half));
   if (growth->start_bytes + growth->bytes <= before) return std::nullopt;
   return growth;
+}
+
+bool still_rises(const Series& series) {
+  const auto values = series.values_from(0);
+  const size_t third = values.size() / 3;
+  if (values.size() < kLeastSamples) return false;
+  const auto before = values.first(values.size() - third);
+  const auto last = values.last(std::min(kLastSamples, third));
+  if (std::ranges::min(last) < std::ranges::max(before) + series.least_move) return false;
+  const auto late = values.last(third + 1);
+  const std::vector<double> kept = never_undercut({late.begin(), late.end()});
+  double largest = 0;
+  for (size_t i = 1; i < kept.size(); ++i) largest = std::max(largest, kept[i] - kept[i - 1]);
+  return largest <= kLargestLate * (kept.back() - kept.front());
 }
 
 }  // namespace gpumemprof

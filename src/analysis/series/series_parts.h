@@ -42,6 +42,9 @@ struct Growth {
   size_t first_sample = 0;      ///< where the search began
 };
 std::optional<Growth> find_growth(const Series& series);
+/// Where that is not found: memory is higher in the last samples than in the first two thirds, and
+/// not by one step alone. Whether that goes on nobody knows.
+bool still_rises(const Series& series);
 /// Why it is not looked for; empty where it is.
 std::string why_no_growth(const SeriesReport& report, const SeriesOptions& options);
 
@@ -86,6 +89,7 @@ std::string pace_words(double period_spread, const std::string& period);
 
 struct SeriesAnswers {
   std::optional<Growth> growth;
+  bool still_rises = false;
   std::optional<Spikes> spikes;
   std::optional<LargestRise> rise;
   std::optional<Cycles> cycles;

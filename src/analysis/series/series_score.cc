@@ -1,6 +1,7 @@
 // The score: a weighted mean of parts, each 0 to 10 by a formula of docs/scores.md. A part that the
 // series cannot tell is left out and says so; nothing is filled in.
 #include <algorithm>
+#include <cmath>
 
 #include "analysis/series/series_parts.h"
 
@@ -10,6 +11,8 @@ namespace {
 constexpr double kBest = 10;
 constexpr double kComfortable = 0.8;  // of the limit; above it the part falls to 0 at the limit
 constexpr double kLeakCosts = 4;      // a leak, however slow, is no good score
+constexpr const char* kStillRises =
+    "memory rises to the end, but not evenly enough to tell whether it goes on";
 
 ScorePart known(const char* name, double weight, double value, const char* reason) {
   return {name, weight, std::clamp(value, 0.0, kBest), reason};
@@ -25,6 +28,7 @@ ScorePart peak_part(const SeriesReport& report, const SeriesOptions& options) {
 }
 
 ScorePart growth_part(const SeriesAnswers& answers) {
+  if (answers.still_rises) return {"growth", 4, std::nullopt, kStillRises};
   if (!answers.growth) return known("growth", 4, kBest, "the minimum does not grow");
   const Growth& growth = *answers.growth;
   const double share =
@@ -85,6 +89,10 @@ Score score_series(const SeriesReport& report, const Series& series, const Serie
   if (score.reason = why_no_growth(report, options); !score.reason.empty()) return score;
   score.parts = {peak_part(report, options), growth_part(answers), cleanup_part(series, answers),
                  spikes_part(series, answers), fragmentation_part(options)};
+  if (answers.still_rises) {
+    score.reason = kStillRises, score.hides_growth = true;
+    return score;
+  }
   double sum = 0, weights = 0;
   for (const ScorePart& part : score.parts) {
     if (!part.value) continue;
@@ -92,6 +100,11 @@ Score score_series(const SeriesReport& report, const Series& series, const Serie
   }
   score.value = sum / weights;  // growth is always known here
   return score;
+}
+
+double rank_of_score(const Score& score) {
+  if (score.value) return *score.value;
+  return score.hides_growth ? kBest - kLeakCosts : HUGE_VAL;
 }
 
 }  // namespace gpumemprof

@@ -70,6 +70,35 @@ TEST(Series, FiveMegabytesAStepForFifteenStepsAreALeak) {
   EXPECT_THAT(pattern_types(report), ElementsAre("steady_growth"));
 }
 
+TEST(Series, WhatStillRisesAtTheEndHasNoScore) {
+  const std::pair<const char*, std::vector<double>> rising[] = {
+      {"doubles", made(40, [](double i) { return kMB * std::exp2(i / 2); })},
+      {"began late", made(40, [](double i) { return 100 * kMB + 10 * kMB * std::max(0., i - 28); })},
+      {"began at last", made(40, [](double i) { return 100 * kMB + 10 * kMB * std::max(0., i - 36); })},
+      {"few", {100 * kMB, 110 * kMB, 125 * kMB, 131 * kMB, 150 * kMB, 149 * kMB, 170 * kMB,
+               181 * kMB, 190 * kMB}},
+  };
+  for (const auto& [name, series] : rising) {
+    const SeriesReport report = ask(series);
+    EXPECT_THAT(finding_types(report), IsEmpty()) << name;
+    EXPECT_EQ(report.score.value, std::nullopt) << name;
+    EXPECT_THAT(report.score.reason, HasSubstr("rises to the end")) << name;
+    EXPECT_EQ(report.unknown[1], std::pair(std::string("growth"), report.score.reason)) << name;
+    EXPECT_EQ(rank_of_score(report.score), 6) << "no better than a leak";
+  }
+}
+
+TEST(Series, OneLateStepOrAPartOfACycleIsNoRiseAtTheEnd) {
+  const std::vector<double> calm[] = {
+      made(40, [](double i) { return 100 * kMB + (i >= 36 ? 200 * kMB : 0) + kMB * noise(i); }),
+      made(47, [](double i) { return 100 * kMB + 4 * kMB * std::fmod(i, 12); }),
+      made(100, [](double i) { return 100 * kMB + 40 * kMB * noise(i); }),
+      made(40, [](double i) { return 100 * kMB + (i > 30 ? 0.1 * kMB * (i - 30) : 0); }),
+  };
+  for (const std::vector<double>& series : calm)
+    EXPECT_EQ(ask(series).score.value, 10.0) << &series - calm;
+}
+
 TEST(Series, AStaircaseThatRisesEverySecondSampleIsALeak) {
   const SeriesReport report =
       ask(made(20, [](double i) { return 1e9 + 100 * kMB * std::floor(i / 2); }));

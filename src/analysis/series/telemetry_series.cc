@@ -131,9 +131,9 @@ TelemetryAnalysis analyze_telemetry(const Telemetry& telemetry, const std::strin
   });
   for (const TelemetrySeries& series : out.series) {
     const Score& score = series.report.score;
-    if (score.value && (!out.score.value || *score.value < *out.score.value)) out.score = score;
+    if (rank_of_score(score) < rank_of_score(out.score)) out.score = score;
   }
-  if (!out.score.value) {
+  if (!out.score.value && !out.score.hides_growth) {
     out.score.reason =
         out.series.empty() ? "no sample was taken" : out.series[0].report.score.reason;
   }
