@@ -180,11 +180,15 @@ constexpr Rule kRules[] = {
     {[](const LeakEvidence& e) { return holds_itself(e) && has_graph(e); }, kHoldsItself},
     {[](const LeakEvidence& e) { return holds_itself(e); }, kNoName},
     {[](const LeakEvidence& e) { return is_owned_by(e, "hook"); }, kHook},
-    {[](const LeakEvidence& e) { return !is_scalar(e) && is_carried_on(e); }, kHidden},
+    // A number in a variable is a sum of losses, most often; what a module keeps is its state.
+    {[](const LeakEvidence& e) {
+       return is_carried_on(e) && (!is_scalar(e) || is_owned_by(e, "module attribute"));
+     },
+     kHidden},
     {[](const LeakEvidence& e) { return is_owned_by(e, "module attribute"); },
      {"tensors_on_model", "an attribute of a module collects tensors",
-      "keep the last value or a running figure in a registered buffer, or clear the attribute "
-      "after each step"}},
+      "keep the last value or a running figure, detached, in a registered buffer, or clear the "
+      "attribute after each step"}},
     {[](const LeakEvidence& e) {
        return is_scalar(e) && makes_predictions(e) && is_graph_whole(e) && !e.grows_one_block;
      },

@@ -146,6 +146,17 @@ TEST(LeakNames, AFewTensorsWithManyBlocksInTheirGraphAreAStateWhateverIsAroundTh
   EXPECT_EQ(held_by(pair), "tensors_on_model");
 }
 
+TEST(LeakNames, ANumberThatAModuleCarriesOnIsAStateAndOneInAVariableASumOfLosses) {
+  TensorHolder one{.owner = "module attribute", .tensors = 1, .with_graph = 1, .scalars = 1};
+  one.storages = 306;
+  EXPECT_EQ(held_by(one), "hidden_state_not_detached");
+  one.owner = "variable";
+  EXPECT_EQ(held_by(one), "loss_kept_with_graph");
+  TensorHolder many{.owner = "module attribute", .tensors = 40, .with_graph = 40, .scalars = 40};
+  many.storages = 306;
+  EXPECT_EQ(held_by(many), "tensors_on_model");
+}
+
 TEST(LeakNames, WhatIsReplacedByALargerOneIsNoState) {
   const TensorHolder output{.owner = "variable", .tensors = 1, .with_graph = 1, .storages = 40};
   EXPECT_EQ(held_by(output, {.grows_one_block = true, .is_training = true, .sizes_rise = true}),
