@@ -121,7 +121,8 @@ constexpr LeakName kActivations = {
 /// No graph: there is no activation to store, and no loss.
 constexpr LeakName kOutputs = {"activations_kept",
                                "outputs of calls without gradients are kept",
-                               "drop each output after use, or cap how many are held"};
+                               "drop each output after use, or cap how many are held, if nothing "
+                               "does yet"};
 
 /// With a graph, which a copy would have, too.
 constexpr const char* kNumbersOrDetached =
@@ -218,8 +219,8 @@ constexpr Rule kRules[] = {
     {[](const LeakEvidence& e) { return e.in_module && e.without_graph; }, kOutputs},
     {[](const LeakEvidence& e) { return e.in_module; }, kActivations},
     {[](const LeakEvidence& e) { return e.holder != nullptr; },
-     {kGrowth, "what it allocates is stored and never removed",
-      "remove old entries, or cap how many are kept"}},
+     {kGrowth, "more is stored than removed during this recording",
+      "remove old entries, or cap how many are kept, if nothing does yet"}},
 };
 
 constexpr LeakName kNoKnownBug = {

@@ -50,7 +50,9 @@ TEST(LeakNames, WhereTheHolderIsKnownNobodyIsToldToLookForIt) {
   const TensorHolder holder{.owner = "variable", .through = {"list"}, .tensors = 9};
   const LeakEvidence held{.holder = &holder};
   EXPECT_EQ(name(held), name({}));
-  EXPECT_STREQ(name_leak(held).fix, "remove old entries, or cap how many are kept");
+  EXPECT_STREQ(name_leak(held).fix, "remove old entries, or cap how many are kept, if nothing does yet");
+  EXPECT_STREQ(name_leak(held).title, "more is stored than removed during this recording")
+      << "a list may have a cap that it has not reached";
   EXPECT_STREQ(name_leak({}).fix, "find what keeps them, and drop or limit it");
 }
 
@@ -100,7 +102,7 @@ TEST(LeakNames, BatchesBesideLossesAreNamedAsBatchesAlone) {
   const LeakEvidence batches{.is_training = true, .holder = &history, .held_blocks = 39,
                              .held_bytes = 39 << 19};
   EXPECT_EQ(name(batches), kGrowth);
-  EXPECT_STREQ(name_leak(batches).fix, "remove old entries, or cap how many are kept");
+  EXPECT_STREQ(name_leak(batches).fix, "remove old entries, or cap how many are kept, if nothing does yet");
   const LeakEvidence losses{.is_training = true, .holder = &history, .held_blocks = 39,
                             .held_bytes = 39 * 4};
   EXPECT_EQ(name(losses), "loss_kept_with_graph");
@@ -274,7 +276,8 @@ TEST(LeakNames, WithoutAGraphThereIsNoLossToBeStoredAsANumber) {
             std::string_view::npos);
   const LeakName& outputs = name_leak({.in_module = true, .without_graph = true});
   EXPECT_STREQ(outputs.name, "activations_kept");
-  EXPECT_STREQ(outputs.fix, "drop each output after use, or cap how many are held");
+  EXPECT_STREQ(outputs.fix,
+               "drop each output after use, or cap how many are held, if nothing does yet");
 }
 
 TEST(LeakNames, WhatIsAKvCacheByItsCategoryIsNamedOne) {
