@@ -174,6 +174,21 @@ def test_an_array_holds_the_tensor_whose_memory_it_shows():
     assert (holder["owner"], holder["through"], holder["tensors"], holder["storages"]) == ("variable", ["list"], count, count)
 
 
+class Replay:
+    def __init__(self):
+        self.kept = [torch.zeros(3) for _ in range(5)]
+
+    def names(self):
+        import gpumemprof
+
+        return next({one["name"] for one in gpumemprof.why_alive()} for _ in self.kept)
+
+
+def test_the_hidden_iterator_of_a_comprehension_is_no_name():
+    names = Replay().names()
+    assert "Replay.kept" in names and ".0" not in names
+
+
 class Queue(torch.nn.Module):
     def __init__(self):
         super().__init__()

@@ -89,11 +89,12 @@ def add_modules(roots: Roots, all_modules: list[Module], own: bool) -> None:
 
 
 def _locals(frame: Any) -> list[tuple[str, object]]:
-    """The variables of a frame that runs. Never `frame.f_locals`: python/native/marks/frames.h says why."""
+    """The variables of a frame that runs, but for the `.0` of a comprehension, which is no name of the program's. Never
+    `frame.f_locals`: python/native/marks/frames.h says why."""
     if not frame.f_code.co_flags & _CO_OPTIMIZED:
         return []  # a module's or a class's: names of a namespace that is used anyway
     found: list[tuple[str, object]] = _marks.variables(frame)
-    return found
+    return [one for one in found if not one[0].startswith(".")]
 
 
 def add_frames(roots: Roots, own: bool, at_end: bool) -> None:
