@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <ranges>
 
 #include "base/error_text.h"
 #include "base/file.h"
@@ -43,6 +45,7 @@ Status take_holders(const Json& list, HoldersLook* out) {
                             .in_pairs = number_in(one, "in_pairs"),
                             .leaves = number_in(one, "leaves"),
                             .operations = texts_field(one, "operations", kMostTexts),
+                            .object_id = number_in(one, "object_id"),
                             .entries = number_in(one, "entries"),
                             .most_entries = number_in(one, "most_entries")});
   }
@@ -105,6 +108,16 @@ Status take_look(const Json& json, HoldersLook* out) {
   return {};
 }
 
+void give_one_path_to_each_object(std::vector<HoldersLook>* looks) {
+  std::map<std::pair<std::string, uint64_t>, std::string> paths;
+  for (HoldersLook& look : std::views::reverse(*looks)) {
+    for (TensorHolder& holder : look.holders) {
+      if (holder.object_id == 0) continue;
+      holder.path = paths.try_emplace({holder.name, holder.object_id}, holder.path).first->second;
+    }
+  }
+}
+
 }  // namespace
 
 Result<ProcessHolders> parse_holders(std::string_view text) {
@@ -133,6 +146,7 @@ Result<ProcessHolders> parse_holders(std::string_view text) {
     }
   }
   std::ranges::stable_sort(out.looks, {}, &HoldersLook::time_ns);
+  give_one_path_to_each_object(&out.looks);
   return out;
 }
 

@@ -28,6 +28,7 @@ struct TensorHolder {
   uint64_t storages = 0;                ///< blocks that they and their graphs keep
   uint64_t leaves = 0;                  ///< of these, of graphs' leaves and their gradients alone
   std::vector<std::string> operations;  ///< of their graphs, the commonest first: "AddBackward0"
+  uint64_t object_id = 0;  ///< which list, dict or the like `name` leads to; 0: none, or nobody says
   /// Of the deque with a maxlen that everything is in; without a limit most_entries is 0.
   uint64_t entries = 0, most_entries = 0;
 };
@@ -64,8 +65,9 @@ struct ProcessHolders {
   std::vector<HoldersLook> looks;  ///< in the order of their times
 };
 
-/// Parses the text of such a file. Errors: kBadInput with the byte if it is not JSON, without one
-/// if it is another file; kUnsupported for a later major version.
+/// Parses the text of such a file. One object has one path in all looks, that of the last: functions
+/// that run lead to it by other names than the program's end. Errors: kBadInput with the byte if it
+/// is not JSON, without one if it is another file; kUnsupported for a later major version.
 Result<ProcessHolders> parse_holders(std::string_view text);
 
 /// All such files in the folders among `paths` and beside the .gmp files among them. Unreadable

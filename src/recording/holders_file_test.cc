@@ -1,5 +1,6 @@
 #include "recording/holders_file.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -41,6 +42,24 @@ TEST(HoldersFile, HasTheEntriesOfADequeWithAMaxlen) {
   ASSERT_TRUE(told) << told.error().message;
   EXPECT_EQ(told->looks[0].holders[0].entries, 60);
   EXPECT_EQ(told->looks[0].holders[0].most_entries, 100);
+}
+
+TEST(HoldersFile, OneObjectHasOnePathInAllLooks) {
+  const auto paths = [](int second_object) {
+    const std::string text = fmt::format(
+        R"~({{"schema": "gpumemprof.holders/1", "pid": 12, "start_ticks": 9, "looks": [)~"
+        R"~({{"time_ns": 7, "holders": [{{"path": "A.log, by self in f", "name": "A.log", "object_id": 5}}], )~"
+        R"~("storages": []}}, {{"time_ns": 8, "holders": [{{"path": "A.log, by a in <module>", )~"
+        R"~("name": "A.log", "object_id": {}}}], "storages": []}}]}})~",
+        second_object);
+    const auto told = parse_holders(text);
+    std::vector<std::string> out;
+    for (const HoldersLook& look : told->looks) out.push_back(look.holders.at(0).path);
+    return out;
+  };
+  using Paths = std::vector<std::string>;
+  EXPECT_EQ(paths(5), (Paths{"A.log, by a in <module>", "A.log, by a in <module>"}));
+  EXPECT_EQ(paths(6), (Paths{"A.log, by self in f", "A.log, by a in <module>"})) << "two objects";
 }
 
 TEST(HoldersFile, HasWhetherPythonsCollectorWasDisabled) {

@@ -26,7 +26,7 @@ _NOTHING = Name("no name in Python: a cycle, a graph that holds itself, or nativ
 class _Holder:
     def __init__(self, name: Name) -> None:
         self.name = name
-        self.limited = name.limited
+        self.limited, self.object_id = name.limited, name.object_id
         self.tensors = self.with_graph = self.scalars = self.in_pairs = self.leaves = 0
         self.operations: Counter[str] = Counter()
 
@@ -42,6 +42,7 @@ class _Holder:
             "in_pairs": self.in_pairs,
             "leaves": self.leaves,
             "operations": [name for name, _ in self.operations.most_common(_MOST_OPERATIONS)],
+            **({"object_id": self.object_id} if self.object_id else {}),
             **self._entries(),
         }
 
@@ -122,6 +123,8 @@ class _Look:
         holder = self.holders[self.by_name[key]]
         if holder.limited is not name.limited:  # two objects of one name: no limit holds for both
             holder.limited = None
+        if holder.object_id != name.object_id:
+            holder.object_id = 0
         return self.by_name[key]
 
     def add(self, tensor: Any, name: Name, in_pair: bool) -> None:

@@ -20,13 +20,15 @@ _GROWING = frozenset(_CONTAINERS) - {"tuple", "frozenset", "dict"}
 
 class Name(NamedTuple):
     """`path`: "losses in train (train.py)". `owner` and `through` are as docs/schemas/holders.schema.json has them.
-    `limited`: the deque with a `maxlen` that everything is in; None where nothing limits it."""
+    `limited`: the deque with a `maxlen` that everything is in; None where nothing limits it. `object_id`: id of the list, dict or
+    the like that `name` stands for or leads to first; 0 if there is none."""
 
     path: str
     name: str
     owner: str
     through: tuple[str, ...]
     limited: deque[Any] | None = None
+    object_id: int = 0
 
 
 class _Reading:
@@ -39,12 +41,13 @@ class _Reading:
         self.name, self.owner = self.root.name, "variable"
         self.through: list[str] = []
         self.limited: deque[Any] | None = None
+        self.object_id = 0
         self.is_settled = False
 
     def read(self) -> Name:
         for at, value in enumerate(self.way[:-1]):
             following = self.way[at + 1 :]
-            kind = type(value)
+            kind, name = type(value), self.name
             if id(value) in self.hooked and not self.is_settled:
                 if is_own_class(kind):  # History.losses says more than the variable that History is in
                     self._attribute(value, kind, following)
@@ -54,16 +57,19 @@ class _Reading:
                     self._container(value, name_of_class(kind))
             elif not self.is_settled:
                 self._look_at(value, kind, following)
+            if self.name is not name:
+                self.object_id = 0
         path = f"{self.name} in {self.root.place}"
         if self.name != self.root.name:
             path = f"{self.name}, by {self.root.name} in {self.root.place}"
-        return Name(path, self.name, self.owner, tuple(self.through), self.limited)
+        return Name(path, self.name, self.owner, tuple(self.through), self.limited, self.object_id)
 
     def _container(self, value: Any, kind: str) -> None:
         if not self.through and type(value) is deque and value.maxlen is not None:
             self.limited = value
         elif kind in _GROWING:
             self.limited = None
+        self.object_id = self.object_id or id(value)
         self.through.append(kind)
 
     def _look_at(self, value: Any, kind: type, following: list[object]) -> None:
