@@ -20,7 +20,7 @@ class Logger:
     def __call__(self, module, arguments, output):
         self.history.append(output)
 
-kept = {{"fills": deque(maxlen=100), "full": deque(maxlen={STEPS}), "lists": deque([[]], maxlen=9)}}.get(sys.argv[1])
+kept = {{"fills": deque(maxlen=100), "full": deque(maxlen={STEPS}), "lists": deque([[]], maxlen=9), "graphs": deque(maxlen=100)}}.get(sys.argv[1])
 log = Logger()
 net = torch.nn.Sequential(torch.nn.Linear({COLUMNS}, {COLUMNS}), torch.nn.ReLU(), torch.nn.Linear({COLUMNS}, 4))
 if sys.argv[1] == "hook":
@@ -34,6 +34,8 @@ for step in range({STEPS}):
     optimizer.zero_grad()
     if sys.argv[1] in ("fills", "full"):
         kept.append((rows, loss.item()))
+    elif sys.argv[1] == "graphs":
+        kept.append(net(rows).mean())
     elif sys.argv[1] == "lists":
         kept[0].append(rows)
 """
@@ -59,6 +61,18 @@ def test_a_deque_that_fills_is_told_with_its_size_when_full(tmp_path, kind, most
     assert (STEPS - 1) / STEPS * most_entries * BLOCK_BYTES <= evidence["full_bytes"] <= most_entries * BLOCK_BYTES
     growth = report["score"]["parts"]["growth"]
     assert growth["value"] is None and growth["reason"] == "a deque fills up to its maxlen"
+
+
+def test_graphs_in_a_deque_are_a_leak_that_ends_when_it_is_full(tmp_path):
+    (leak,) = (one for one in analyzed(tmp_path, "graphs")["findings"] if one["kind"] == "leak")
+    assert leak["name"] == "loss_kept_with_graph"
+    evidence = leak["evidence"]
+    entry_bytes = 2 * BLOCK_BYTES  # the input of the first layer, and that of the last
+    assert evidence["bytes_a_step"] == pytest.approx(entry_bytes, abs=64)
+    assert (evidence["entries"], evidence["most_entries"]) == (STEPS, 100)
+    assert evidence["full_bytes"] == pytest.approx(100 * entry_bytes, rel=0.02)
+    assert evidence["steps_until_full"] == pytest.approx(100 - STEPS, abs=2)
+    assert "steps_until_limit" not in evidence
 
 
 def test_what_grows_inside_an_entry_is_a_leak(tmp_path):

@@ -207,6 +207,11 @@ LeakEvidence evidence_of(const Leak& leak, const AllLeaks& all, const Tables& ta
   out.holder = held.holder, out.held_blocks = held.blocks;
   out.held_bytes = held.bytes, out.viewed = held.viewed, out.was_full = held.was_full;
   out.is_gc_disabled = held.is_gc_disabled;
+  if (is_in_filling_deque(out) && out.holder->entries != 0) {
+    out.full_bytes = static_cast<double>(held.bytes) *
+                     (static_cast<double>(out.holder->most_entries) /
+                      static_cast<double>(out.holder->entries));
+  }
   out.reached_blocks = held.reached_blocks, out.looked_at_blocks = held.live_blocks;
   return out;
 }

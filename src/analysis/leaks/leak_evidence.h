@@ -45,7 +45,15 @@ struct LeakEvidence {
   ViewedBlocks viewed;       ///< of these blocks
   uint64_t reached_blocks = 0, looked_at_blocks = 0;  ///< as HolderStacks::Held's; the latter live
   bool was_full = false;     ///< an earlier look saw `holder` with all the entries that it can have
+  double full_bytes = 0;     ///< where it is in a filling deque, about what a full one holds of it
 };
+
+/// In a deque with a maxlen, which had never been full before the last look: what a full one keeps
+/// more is not limited by it.
+inline bool is_in_filling_deque(const LeakEvidence& e) {
+  return e.holder && e.holder->most_entries != 0 && e.holder->entries <= e.holder->most_entries &&
+         !e.was_full && !e.grows_one_block;
+}
 
 /// Whether a backward pass made what the stack stands for.
 bool is_in_backward(const Tables& tables, uint32_t stack);

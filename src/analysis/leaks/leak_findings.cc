@@ -156,14 +156,28 @@ struct Kind {
   const char* fix;
 };
 
-double cost_of(const Leak& leak) {
-  return cost_of_growth(static_cast<double>(leak.live_bytes), leak.bytes_a_step);
+/// What it holds of the group's lines when the deque that keeps them has all its entries; nothing
+/// where no deque does.
+std::optional<uint64_t> bytes_when_full(const LeakGroup& group) {
+  constexpr double kMostBytes = 1e18;  // a file may say anything
+  const double full = group.evidence.full_bytes;
+  if (full <= 0 || full > kMostBytes) return std::nullopt;
+  // Live blocks that another name is nearer to are in it all the same.
+  return std::max(group.whole.live_bytes, rounded(full));
+}
+
+/// What it holds, or would hold after a long run, or when what it fills is full.
+double cost_of(const LeakGroup& group) {
+  const Leak& leak = group.whole;
+  const double cost = cost_of_growth(static_cast<double>(leak.live_bytes), leak.bytes_a_step);
+  const auto full = bytes_when_full(group);
+  return full ? std::min(cost, static_cast<double>(*full)) : cost;
 }
 
 /// Less than one number of four bytes a step.
-bool is_nothing(const Leak& leak) {
+bool is_nothing(const LeakGroup& group) {
   constexpr double kLeastBytesAStep = 3.5;  // told as 4
-  return cost_of(leak) < kLeastBytesAStep * kLongRunSteps;
+  return cost_of(group) < kLeastBytesAStep * kLongRunSteps;
 }
 
 /// The first rounds of TensorFlow that nobody marked: what is live may wait for Python's garbage
@@ -181,8 +195,9 @@ Severity severity_of(const LeakGroup& group, const Tables& tables, const Analysi
   const Leak& leak = group.whole;
   if (leak.slows) return Severity::kInfo;  // a cache that fills
   if (may_wait_for_collector(group, tables)) return Severity::kInfo;
-  return is_worth_warning(cost_of(leak), peak_bytes_of(analysis, leak.device)) ? Severity::kWarning
-                                                                              : Severity::kInfo;
+  return is_worth_warning(cost_of(group), peak_bytes_of(analysis, leak.device))
+             ? Severity::kWarning
+             : Severity::kInfo;
 }
 
 Kind kind_of(const LeakGroup& group) {
@@ -204,24 +219,26 @@ Kind kind_of(const LeakGroup& group) {
   return {bug.kind, "step", bug.title, bug.fix};
 }
 
-/// It fills, and nobody says how full it is: no forecast goes that far.
-bool ends_by_itself(const LeakGroup& group, const Finding& finding) {
-  const TensorHolder* holder = group.evidence.holder;
-  return finding.kind == FindingKind::kFillsToLimit && (!holder || holder->most_entries == 0);
+/// It fills before there is no room, or nobody says how full it is: no forecast goes that far.
+bool ends_by_itself(const LeakGroup& group, const Finding& finding, const Room& room) {
+  const auto full = bytes_when_full(group);
+  if (!full) return finding.kind == FindingKind::kFillsToLimit;
+  return !room.limit_bytes || *full - group.whole.live_bytes <= room.free_bytes;
 }
 
-void add_entries(const LeakEvidence& evidence, Finding* finding) {
-  if (!evidence.holder || evidence.holder->most_entries == 0) return;  // no deque
-  const TensorHolder& deque = *evidence.holder;
+void add_entries(const LeakGroup& group, Finding* finding) {
+  if (!is_in_filling_deque(group.evidence)) return;
+  const TensorHolder& deque = *group.evidence.holder;
   finding->evidence.emplace_back("entries", deque.entries);
   finding->evidence.emplace_back("most_entries", deque.most_entries);
-  if (deque.entries == 0) return;
-  constexpr double kMostBytes = 1e18;  // a file may say anything
-  const double full = static_cast<double>(evidence.held_bytes) *
-                      (static_cast<double>(deque.most_entries) / static_cast<double>(deque.entries));
-  if (full > kMostBytes) return;
-  // Live blocks that another name is nearer to are in it all the same.
-  finding->evidence.emplace_back("full_bytes", std::max(*finding->bytes, rounded(full)));
+  const auto full = bytes_when_full(group);
+  if (!full) return;
+  finding->evidence.emplace_back("full_bytes", *full);
+  constexpr double kMostSteps = 1e15;
+  const double steps =
+      static_cast<double>(*full - group.whole.live_bytes) / group.whole.bytes_a_step;
+  if (steps >= 1 && steps < kMostSteps)
+    finding->evidence.emplace_back("steps_until_full", rounded(steps));
 }
 
 /// All but the limit and the holder.
@@ -258,7 +275,7 @@ Finding leak_finding(const LeakGroup& group, const Tables& tables, const Analysi
   if (leak.period_from == Period::From::kRounds) {
     finding.facts.emplace_back("round", short_line(tables, leak.round_node));
   }
-  if (kind.kind == FindingKind::kFillsToLimit) add_entries(group.evidence, &finding);
+  add_entries(group, &finding);
   finding.facts.emplace_back("steps_from", leak.period_from == Period::From::kMarks
                                                ? "steps of optimizers, or marked ones"
                                            : leak.is_after_steps
@@ -284,7 +301,7 @@ void add_leak_findings(const std::vector<ProcessHistory>& histories, const Table
       .is_saved = [&](uint32_t stack) { return context.categories.is_saved(stack); },
       .gradients = [&](uint32_t stack) { return context.categories.gradients_of(stack); }};
   for (const LeakGroup& group : group_leaks(leaks, tables, holders, told_of)) {
-    if (is_nothing(group.whole)) continue;
+    if (is_nothing(group)) continue;
     for (const uint32_t stack : group.caches) context.categories.tell_cache(stack);
     Finding finding = leak_finding(group, tables, *analysis);
     const Device& device = tables.devices[group.whole.device];
@@ -295,13 +312,14 @@ void add_leak_findings(const std::vector<ProcessHistory>& histories, const Table
     if (refused_bytes) {
       // The limit was reached. Without what is kept there was room for the request.
       if (finding.bytes.value_or(0) >= *refused_bytes) end_again(&finding);
-    } else if (finding.kind != FindingKind::kSizesRise && !ends_by_itself(group, finding) &&
+    } else if (finding.kind != FindingKind::kSizesRise &&
                !has_stopped(finding, group.whole.process, tables)) {
       // A step's own peak grows faster than what it leaves.
       const Room room = room_of(group.whole.device, tables,
                                 held[{group.whole.process, group.whole.device}],
                                 context.capacity_bytes, context.host_rooms);
-      add_limit(group.whole, limit_of(group.whole, room), &finding);
+      if (!ends_by_itself(group, finding, room))
+        add_limit(group.whole, limit_of(group.whole, room), &finding);
     }
     if (is_host_blocks(device) || is_tensorflow(device) || is_jax(device)) {
       finding.facts.emplace_back("holder",

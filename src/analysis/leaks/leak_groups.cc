@@ -167,6 +167,7 @@ std::vector<LeakGroup> group_leaks(const std::vector<Leak>& leaks, const Tables&
         group.lines.push_back(&leak);
         add(leak, &group.whole);
         group.evidence.held_blocks += evidence.held_blocks;
+        group.evidence.full_bytes += evidence.full_bytes;
         group.caches.insert(group.caches.end(), caches.begin(), caches.end());
         continue;
       }

@@ -50,12 +50,8 @@ bool is_carried_on(const LeakEvidence& e) {
          e.holder->storages >= kMany * e.holder->tensors && !e.grows_one_block;
 }
 
-/// In a deque with a maxlen, which had never been full before the last look: what a full one keeps
-/// more is not limited by it. A graph is a bug however few are kept.
-bool is_limited(const LeakEvidence& e) {
-  return e.holder && e.holder->most_entries != 0 && e.holder->entries <= e.holder->most_entries &&
-         !e.was_full && !e.grows_one_block && !has_graph(e);
-}
+/// A graph is a bug however few are kept.
+bool is_limited(const LeakEvidence& e) { return is_in_filling_deque(e) && !has_graph(e); }
 
 /// What turns outputs into predictions, and what no loss to be trained on ends in: it has no
 /// gradient worth having, or a loss takes the logarithm of it.

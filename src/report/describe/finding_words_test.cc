@@ -41,6 +41,19 @@ TEST(FindingWords, GrowthOfALoopWithoutAKnownStepIsToldByTheRound) {
   EXPECT_EQ(finding_details(finding).at(1), "Lines: a.py:1 1.00 KiB a round");
 }
 
+TEST(FindingWords, WhatADequeKeepsIsToldAsItWillBeWhenItIsFull) {
+  Finding finding = leak({{"entries", 411}, {"most_entries", 50'000}, {"full_bytes", 8192},
+                          {"steps_until_full", 6000}});
+  const std::string full =
+      "411 of at most 50,000 entries at the last look; at this size about 8.00 KiB when it is full";
+  EXPECT_EQ(finding_details(finding), std::vector{full + ", after about 6,000 more steps"});
+  finding.evidence.pop_back();
+  EXPECT_EQ(finding_details(finding), std::vector{full});
+  finding.evidence.emplace_back("limit_bytes", 6144);
+  finding.evidence.emplace_back("steps_until_limit", 90);
+  EXPECT_EQ(finding_details(finding).at(1), "The limit of 6.00 KiB is reached in 90 more steps");
+}
+
 TEST(FindingWords, ALeakIsCalledALeakWhetherItsHolderIsKnownOrNot) {
   Finding finding = leak({{"bytes_a_step", 2048}, {"held_blocks", 3}});
   finding.severity = Severity::kWarning;
