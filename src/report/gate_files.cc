@@ -41,12 +41,13 @@ std::string case_xml(const PeakComparison& peak, const GateReport& report) {
                   xml_text("peak of " + peak_name(peak)));
   const std::string text = verdict_text(peak, report);
   if (peak.has_failed()) {
+    const ShownChanges shown = shown_changes(peak, kLinesInFailure);
     std::string lines;
-    size_t shown = 0;
-    for (const LineChange& change : peak.lines) {
-      if (change.delta() <= 0 || shown++ == kLinesInFailure) break;
-      lines += signed_bytes(change.delta()) + "  " + peak_line_text(change.line) + '\n';
-    }
+    for (const LineChange& change : shown.lines)
+      lines += signed_bytes(change.delta()) + "  " + peak_line_text(change.line) +
+               change_mark(change) + '\n';
+    if (shown.others_bytes != 0)
+      lines += signed_bytes(shown.others_bytes) + "  " + kOtherLines + '\n';
     out += fmt::format("      <failure message=\"{}\">{}</failure>\n", xml_text(text),
                        xml_text(lines));
   } else if (peak.verdict == PeakVerdict::kMissing) {

@@ -67,7 +67,7 @@ std::string peak_row(const PeakComparison& peak) {
                      has_before ? size_cell(peak.before_bytes) : "", change);
 }
 
-std::string grown_line_row(const LineChange& change) {
+std::string changed_line_row(const LineChange& change) {
   return fmt::format("| {} | {} | {} | {}{} |\n", signed_bytes(change.delta()),
                      format_count(change.now_bytes),
                      change.is_new ? "" : format_count(change.before_bytes),
@@ -75,16 +75,17 @@ std::string grown_line_row(const LineChange& change) {
                      change.line.source.empty() ? "" : "<br>" + code_cell(change.line.source));
 }
 
-std::string grown_lines(const PeakComparison& peak) {
-  std::string text = "\n" + peak_cell(peak) +
-                     ", lines that grew (bytes at the peak):\n\n| change | now | before | line |\n"
-                     "|---:|---:|---:|---|\n";
-  size_t shown = 0;
-  for (const LineChange& change : peak.lines) {
-    if (change.delta() <= 0 || shown++ == kLinesOfAPeak) break;
-    text += grown_line_row(change);
-  }
-  return shown == 0 ? "" : text;
+std::string changed_lines(const PeakComparison& peak) {
+  const ShownChanges shown = shown_changes(peak, kLinesOfAPeak);
+  std::string rows;
+  for (const LineChange& change : shown.lines) rows += changed_line_row(change);
+  if (shown.others_bytes != 0)
+    rows += fmt::format("| {} | | | {} |\n", signed_bytes(shown.others_bytes), kOtherLines);
+  if (rows.empty()) return "";
+  return "\n" + peak_cell(peak) +
+         ", lines that changed (bytes at the peak):\n\n| change | now | before | line |\n"
+         "|---:|---:|---:|---|\n" +
+         rows;
 }
 
 /// Appends whole pieces as long as there is room.
@@ -131,7 +132,7 @@ std::string gate_markdown(const GateReport& report) {
   }
   for (const PeakComparison& peak : report.peaks) {
     if (!peak.has_failed()) continue;
-    if (const std::string lines = grown_lines(peak); !lines.empty()) comment.add(lines);
+    if (const std::string lines = changed_lines(peak); !lines.empty()) comment.add(lines);
   }
   return std::move(comment).finish();
 }

@@ -1,6 +1,7 @@
 // What `gpumemprof gate` tells: on a terminal, below a pull request, to CI.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,7 @@ struct GateReport {
 };
 
 /// Lines for a terminal, without prefixes and newlines: how the program failed, then what failed,
-/// with the lines that grew.
+/// with the lines that changed.
 std::vector<std::string> gate_lines(const GateReport& report);
 
 /// A comment for a pull request, at most kMostCommentBytes, safe whatever names are in it.
@@ -43,6 +44,15 @@ std::string growth_percent(const PeakComparison& peak);
 std::string not_exact_words(const PeakComparison& peak);
 /// What of the verdict a reader is told, number first.
 std::string verdict_text(const PeakComparison& peak, const GateReport& report);
+/// Of a peak that has a baseline: the lines that changed most, and the rest of its change.
+struct ShownChanges {
+  std::span<const LineChange> lines;
+  int64_t others_bytes = 0;
+};
+ShownChanges shown_changes(const PeakComparison& peak, size_t most_lines);
+inline constexpr const char* kOtherLines = "in other lines";
+/// "  (new)", "  (gone)" or empty.
+std::string change_mark(const LineChange& change);
 /// "model.py:12 forward".
 std::string peak_line_text(const PeakLine& line);
 

@@ -13,7 +13,7 @@ PeakComparison grown_peak(const std::string& subject = "") {
   return {.subject = subject,
           .kind = "cpu",
           .verdict = PeakVerdict::kGrew,
-          .now_bytes = 2 << 20,
+          .now_bytes = (2 << 20) + 2,
           .before_bytes = 1 << 20,
           .lines = {{.line = {.file = "m|o`del.py",
                               .line = 12,
@@ -29,13 +29,14 @@ GateReport gate_report_of(std::vector<PeakComparison> peaks) {
   return {.peaks = std::move(peaks), .baseline = "memory.json", .tolerance = "1%"};
 }
 
-TEST(GateReport, WhatFailedIsToldFirstWithTheLinesThatGrew) {
+TEST(GateReport, WhatFailedIsToldFirstWithTheLinesThatChangedWhichAddUp) {
   const auto lines = gate_lines(gate_report_of(
       {{.subject = "t.py::a", .kind = "cpu", .now_bytes = 10, .before_bytes = 10}, grown_peak()}));
   EXPECT_EQ(lines, (std::vector<std::string>{
-                       "peak 2.00 MiB on cpu exceeds the baseline 1.00 MiB by 1,048,576 bytes "
+                       "peak 2.00 MiB on cpu exceeds the baseline 1.00 MiB by 1,048,578 bytes "
                        "(+100.00 %, allowed 1%)",
                        "    +1,048,576 bytes  m|o`del.py:12 forward  (new)  <b>*x*</b>",
+                       "    -5 bytes  gone.py:1 f  (gone)", "    +7 bytes  in other lines",
                        "t.py::a: peak 10 B on cpu, the baseline 10 B (+0 bytes, +0.00 %)"}));
 }
 
@@ -77,7 +78,10 @@ TEST(GateReport, NoSignOfANameIsMarkdown) {
                 "<br><code>&#60;b&#62;&#42;x&#42;&#60;/b&#62;</code> |"),
       std::string::npos)
       << text;
-  EXPECT_EQ(text.find("gone.py"), std::string::npos);
+  EXPECT_NE(text.find("| -5 bytes | 0 | 5 | <code>gone.py:1 f</code> |\n"
+                      "| +7 bytes | | | in other lines |\n"),
+            std::string::npos)
+      << text;
 }
 
 TEST(GateReport, ACommentOfThousandsOfTestsIsCutAndSaysSo) {
@@ -98,7 +102,9 @@ TEST(GateReport, JunitHasATestCaseAPeak) {
   EXPECT_NE(text.find("tests=\"2\" failures=\"1\" errors=\"0\" skipped=\"1\""), std::string::npos)
       << text;
   EXPECT_NE(text.find("name=\"peak of a&lt;b&gt;&amp;&quot;c on cpu\""), std::string::npos);
-  EXPECT_NE(text.find("+1,048,576 bytes  m|o`del.py:12 forward\n</failure>"), std::string::npos);
+  EXPECT_NE(text.find("+1,048,576 bytes  m|o`del.py:12 forward  (new)\n"
+                      "-5 bytes  gone.py:1 f  (gone)\n+7 bytes  in other lines\n</failure>"),
+            std::string::npos);
 }
 
 TEST(GateReport, BenchmarksHaveTheFieldsThatTheActionReads) {

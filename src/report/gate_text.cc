@@ -18,19 +18,16 @@ std::string told_peak(const PeakComparison& peak, const GateReport& report) {
   return peak.subject.empty() ? text : printable(peak.subject) + ": " + text;
 }
 
-void add_grown_lines(const PeakComparison& peak, std::vector<std::string>* out) {
-  size_t shown = 0;
-  for (const LineChange& change : peak.lines) {
-    if (change.delta() <= 0) break;
-    if (shown++ == kShownLines) {
-      out->push_back("    …");
-      break;
-    }
+void add_changed_lines(const PeakComparison& peak, std::vector<std::string>* out) {
+  const ShownChanges shown = shown_changes(peak, kShownLines);
+  for (const LineChange& change : shown.lines) {
     out->push_back(
         fmt::format("    {}  {}{}{}", signed_bytes(change.delta()), peak_line_text(change.line),
-                    change.is_new ? "  (new)" : "",
+                    change_mark(change),
                     change.line.source.empty() ? "" : "  " + printable(change.line.source)));
   }
+  if (shown.others_bytes != 0)
+    out->push_back(fmt::format("    {}  {}", signed_bytes(shown.others_bytes), kOtherLines));
 }
 
 }  // namespace
@@ -53,6 +50,18 @@ std::string growth_percent(const PeakComparison& peak) {
   if (peak.before_bytes == 0) return "";
   const double before = static_cast<double>(peak.before_bytes);
   return fmt::format("{:+.2f} %", (static_cast<double>(peak.now_bytes) - before) / before * 100);
+}
+
+ShownChanges shown_changes(const PeakComparison& peak, size_t most_lines) {
+  if (peak.verdict == PeakVerdict::kNew || peak.verdict == PeakVerdict::kMissing) return {};
+  ShownChanges out{.lines = std::span(peak.lines).first(std::min(most_lines, peak.lines.size())),
+                   .others_bytes = static_cast<int64_t>(peak.now_bytes - peak.before_bytes)};
+  for (const LineChange& change : out.lines) out.others_bytes -= change.delta();
+  return out;
+}
+
+std::string change_mark(const LineChange& change) {
+  return change.is_new ? "  (new)" : change.now_bytes == 0 ? "  (gone)" : "";
 }
 
 std::string peak_line_text(const PeakLine& line) {
@@ -114,7 +123,7 @@ std::vector<std::string> gate_lines(const GateReport& report) {
   for (const PeakComparison& peak : report.peaks) {
     if (!peak.has_failed()) continue;
     out.push_back(told_peak(peak, report));
-    add_grown_lines(peak, &out);
+    add_changed_lines(peak, &out);
   }
   for (const PeakComparison& peak : report.peaks) {
     if (peak.has_failed()) continue;

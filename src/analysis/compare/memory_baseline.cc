@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 
+#include "analysis/compare/moved_lines.h"
 #include "base/in_quotes.h"
 
 namespace gpumemprof {
@@ -16,11 +18,12 @@ constexpr uint32_t kMostPercent = 1000;
 /// Lines of one file, function and text, which may stand in several places.
 using TextKey = std::tuple<std::string_view, std::string_view, std::string_view>;
 using PlaceKey = std::tuple<std::string_view, std::string_view, uint32_t>;
+using FunctionKey = std::pair<std::string_view, std::string_view>;  // file, name
 
 class LineMatcher {
  public:
   LineMatcher(const std::vector<PeakLine>& now, const std::vector<PeakLine>& before)
-      : now_(now), before_(before), partner_(before.size()) {}
+      : now_(now), before_(before), partner_(before.size()), has_partner_(now.size()) {}
 
   std::vector<LineChange> changes() {
     for (const PeakLine& line : now_) changes_.push_back({.line = line, .now_bytes = line.bytes});
@@ -28,7 +31,9 @@ class LineMatcher {
       if (line.source.empty()) return std::nullopt;
       return TextKey(line.file, line.function, line.source);
     });
-    match<PlaceKey>([](const PeakLine& line) -> std::optional<PlaceKey> {
+    const std::set<FunctionKey> moved = match_moved();
+    match<PlaceKey>([&](const PeakLine& line) -> std::optional<PlaceKey> {
+      if (moved.contains({line.file, line.function})) return std::nullopt;
       return PlaceKey(line.file, line.function, line.line);
     });
     for (LineChange& change : changes_) change.is_new = !has_partner_[&change - changes_.data()];
@@ -36,7 +41,9 @@ class LineMatcher {
       if (!partner_[i]) changes_.push_back({.line = before_[i], .before_bytes = before_[i].bytes});
     }
     std::erase_if(changes_, [](const LineChange& change) { return change.delta() == 0; });
-    std::ranges::stable_sort(changes_, std::greater(), &LineChange::delta);
+    std::ranges::stable_sort(changes_, std::greater(), [](const LineChange& change) {
+      return std::pair(magnitude(change.delta()), change.delta());
+    });
     return std::move(changes_);
   }
 
@@ -45,7 +52,6 @@ class LineMatcher {
   /// several before, those that are left go to the last one of now.
   template <class Key, class KeyOf>
   void match(KeyOf key_of) {
-    has_partner_.resize(now_.size());
     std::map<Key, std::vector<size_t>> open;
     for (size_t i = 0; i < now_.size(); ++i) {
       if (has_partner_[i]) continue;
@@ -56,11 +62,43 @@ class LineMatcher {
       const auto key = partner_[i] ? std::nullopt : key_of(before_[i]);
       const auto found = key ? open.find(*key) : open.end();
       if (found == open.end()) continue;
-      const size_t at = found->second[std::min(used[*key]++, found->second.size() - 1)];
-      changes_[at].before_bytes += before_[i].bytes;
-      has_partner_[at] = true;
-      partner_[i] = true;
+      pair_up(i, found->second[std::min(used[*key]++, found->second.size() - 1)]);
     }
+  }
+
+  /// Pairs the lines of functions whose numbers no longer hold. Returns these functions.
+  std::set<FunctionKey> match_moved() {
+    struct Function {
+      std::vector<FunctionLine> before, now;  // `frame` is the index
+    };
+    std::map<FunctionKey, Function> functions;
+    const auto add = [&](const std::vector<PeakLine>& lines, const std::vector<bool>& is_known,
+                         std::vector<FunctionLine> Function::* into) {
+      for (size_t i = 0; i < lines.size(); ++i) {
+        const PeakLine& of = lines[i];
+        if (is_known[i] || of.line == 0) continue;
+        (functions[{of.file, of.function}].*into)
+            .push_back({of.line, static_cast<uint32_t>(i), 1, of.bytes, of.source});
+      }
+    };
+    add(before_, partner_, &Function::before);
+    add(now_, has_partner_, &Function::now);
+    std::set<FunctionKey> moved;
+    for (auto& [key, function] : functions) {
+      for (auto* lines : {&function.before, &function.now})
+        std::ranges::stable_sort(*lines, {}, &FunctionLine::line);
+      const auto pairs = moved_pairs(function.before, function.now);
+      if (!pairs) continue;
+      moved.insert(key);
+      for (const auto& [i, j] : *pairs) pair_up(function.before[i].frame, function.now[j].frame);
+    }
+    return moved;
+  }
+
+  void pair_up(size_t before, size_t now) {
+    changes_[now].before_bytes += before_[before].bytes;
+    has_partner_[now] = true;
+    partner_[before] = true;
   }
 
   const std::vector<PeakLine>& now_;

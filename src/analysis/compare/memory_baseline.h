@@ -57,7 +57,8 @@ struct MemoryBaseline {
 };
 
 /// A line at both peaks. A line is the same where file, function and source text are, wherever it
-/// has moved to; else where file, function and number are: its text was edited.
+/// has moved to. The other lines of a function are the same in the order that moved_lines.h finds,
+/// else where their numbers are: their text was edited.
 struct LineChange {
   PeakLine line;  ///< as it is now; as it was, where it holds nothing now
   uint64_t before_bytes = 0, now_bytes = 0;
@@ -82,7 +83,7 @@ struct PeakComparison {
   std::string lost;                     ///< as PeakMemory::lost
   std::optional<uint64_t> limit_bytes;  ///< that it must not exceed, whatever the baseline says
   std::string other_basis;              ///< of the baseline, where it is not that of now
-  std::vector<LineChange> lines;        ///< all that changed, largest growth first
+  std::vector<LineChange> lines;        ///< all that changed, largest change first
   bool is_above_limit() const { return limit_bytes && now_bytes > *limit_bytes; }
   bool has_failed() const { return verdict == PeakVerdict::kGrew || is_above_limit(); }
 };

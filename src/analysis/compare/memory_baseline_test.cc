@@ -67,16 +67,16 @@ TEST(MemoryBaseline, ALineThatWasEditedIsTheOneOfItsNumber) {
   EXPECT_EQ(peaks[0].lines[0].delta(), 100);
 }
 
-TEST(MemoryBaseline, LinesThatAreGoneAndNewAreToldTheLargestGrowthFirst) {
+TEST(MemoryBaseline, LinesThatAreGoneAndNewAreToldTheLargestChangeFirst) {
   const auto peaks = compare_peaks(
       program_with(900, {code_line("a.py", 1, "a", 500), code_line("b.py", 2, "b", 400)}),
       program_with(700, {code_line("b.py", 2, "b", 300), code_line("c.py", 3, "c", 400)}), 0);
   ASSERT_EQ(peaks.at(0).lines.size(), 3u);
   EXPECT_EQ(peaks[0].lines[0].delta(), 500);
   EXPECT_TRUE(peaks[0].lines[0].is_new);
-  EXPECT_EQ(peaks[0].lines[1].delta(), 100);
-  EXPECT_EQ(peaks[0].lines[2].delta(), -400);
-  EXPECT_EQ(peaks[0].lines[2].line.file, "c.py");
+  EXPECT_EQ(peaks[0].lines[1].delta(), -400);
+  EXPECT_EQ(peaks[0].lines[1].line.file, "c.py");
+  EXPECT_EQ(peaks[0].lines[2].delta(), 100);
 }
 
 TEST(MemoryBaseline, TheSameTextTwiceInAFunctionIsTwoLines) {
@@ -84,6 +84,38 @@ TEST(MemoryBaseline, TheSameTextTwiceInAFunctionIsTwoLines) {
       program_with(300, {code_line("a.py", 8, "x()", 200), code_line("a.py", 9, "x()", 100)}),
       program_with(300, {code_line("a.py", 2, "x()", 200), code_line("a.py", 3, "x()", 100)}), 0);
   EXPECT_TRUE(peaks.at(0).lines.empty());
+}
+
+/// The changes of a function whose line 12 became line 13, edited, behind a new line 12.
+std::vector<LineChange> changes_by_a_line_before(uint64_t moved_bytes, uint64_t new_bytes) {
+  return compare_peaks(
+             program_with(moved_bytes + new_bytes,
+                          {code_line("a.py", 13, "return (y - m) / (s + 1e-6)", moved_bytes),
+                           code_line("a.py", 12, "y = x.clone()", new_bytes)}),
+             program_with(moved_bytes,
+                          {code_line("a.py", 12, "return (x - m) / (s + 1e-6)", moved_bytes)}),
+             0)
+      .at(0)
+      .lines;
+}
+
+TEST(MemoryBaseline, ALineThatMovedAndWasEditedIsNotTheNewOneOfItsNumber) {
+  for (const uint64_t moved_bytes : {8'193'024, 4'096'000, 2'048'000}) {  // than the new line:
+    const auto lines = changes_by_a_line_before(moved_bytes, 4'096'000);  // more, as much, less
+    ASSERT_EQ(lines.size(), 1u) << moved_bytes;
+    EXPECT_EQ(lines[0].line.line, 12u);
+    EXPECT_EQ(lines[0].delta(), 4'096'000);
+    EXPECT_TRUE(lines[0].is_new);
+  }
+}
+
+TEST(MemoryBaseline, LinesThatMovedWithoutTextAreTheOnesOfTheirBytes) {
+  const auto peaks = compare_peaks(
+      program_with(500, {code_line("a.py", 6, "", 400), code_line("a.py", 5, "", 100)}),
+      program_with(400, {code_line("a.py", 5, "", 400)}), 0);
+  ASSERT_EQ(peaks.at(0).lines.size(), 1u);
+  EXPECT_EQ(peaks[0].lines[0].line.line, 5u);
+  EXPECT_EQ(peaks[0].lines[0].delta(), 100);
 }
 
 TEST(MemoryBaseline, WhatOnlyOneSideHasPasses) {

@@ -1,10 +1,8 @@
 #include "analysis/compare/moved_lines.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include "trace/own_code.h"
 
@@ -17,10 +15,7 @@ constexpr double kLeastAlike = 0.5, kSameNumber = 0.1;
 // numbers hold unless so many times more is alike without them.
 constexpr double kMargin = 1.25;
 
-struct Line {
-  uint32_t line = 0, frame = 0;
-  uint64_t count = 0, bytes = 0;
-};
+using Line = FunctionLine;
 using Function = std::pair<std::string_view, std::string_view>;  // aligned file, name
 using Lines = std::map<Function, std::vector<Line>>;
 
@@ -61,17 +56,33 @@ double ratio(uint64_t a, uint64_t b) {
 
 bool are_as_often(const Line& a, const Line& b) { return ratio(a.count, b.count) >= kLeastAlike; }
 
+/// Every two signs that follow one another, sorted.
+std::vector<std::string_view> pairs_of_signs(std::string_view text) {
+  std::vector<std::string_view> out;
+  for (size_t i = 0; i + 1 < text.size(); ++i) out.push_back(text.substr(i, 2));
+  std::ranges::sort(out);
+  return out;
+}
+
+/// The share of both texts that they have in common.
+double text_likeness(std::string_view a, std::string_view b) {
+  const auto of_a = pairs_of_signs(a), of_b = pairs_of_signs(b);
+  std::vector<std::string_view> both;
+  std::ranges::set_intersection(of_a, of_b, std::back_inserter(both));
+  return ratio(2 * both.size(), of_a.size() + of_b.size());
+}
+
 /// 0: not the same line.
 double likeness(const Line& a, const Line& b) {
-  const double alike = ratio(a.count, b.count) * ratio(a.bytes, b.bytes);
+  double alike = ratio(a.count, b.count) * ratio(a.bytes, b.bytes);
+  if (!a.source.empty() && !b.source.empty())
+    alike = (alike + text_likeness(a.source, b.source)) / 2;
   if (a.line == b.line) return alike + kSameNumber;
   return alike >= kLeastAlike ? alike : 0;
 }
 
-using Pairs = std::vector<std::pair<size_t, size_t>>;  // indices in a and in b, both rising
-
 /// The pairs in order whose likeness adds up to most.
-Pairs most_alike(const std::vector<Line>& a, const std::vector<Line>& b) {
+LinePairs most_alike(const std::vector<Line>& a, const std::vector<Line>& b) {
   const size_t width = b.size() + 1;
   std::vector<double> best((a.size() + 1) * width);  // of the lines from i and j on
   for (size_t i = a.size(); i-- > 0;) {
@@ -81,7 +92,7 @@ Pairs most_alike(const std::vector<Line>& a, const std::vector<Line>& b) {
       best[i * width + j] = std::max({both, best[(i + 1) * width + j], best[i * width + j + 1]});
     }
   }
-  Pairs out;
+  LinePairs out;
   for (size_t i = 0, j = 0; i < a.size() && j < b.size();) {
     if (best[i * width + j] == best[(i + 1) * width + j]) {
       ++i;
@@ -105,8 +116,8 @@ double likeness_by_number(const std::vector<Line>& a, const std::vector<Line>& b
 }
 
 /// Between two pairs, as many lines of each are the same ones, changed.
-void fill_gaps(const std::vector<Line>& a, const std::vector<Line>& b, Pairs* pairs) {
-  Pairs ends = *pairs;
+void fill_gaps(const std::vector<Line>& a, const std::vector<Line>& b, LinePairs* pairs) {
+  LinePairs ends = *pairs;
   ends.emplace_back(a.size(), b.size());
   size_t i = 0, j = 0;
   for (const auto& [next_i, next_j] : ends) {
@@ -120,22 +131,30 @@ void fill_gaps(const std::vector<Line>& a, const std::vector<Line>& b, Pairs* pa
 
 }  // namespace
 
+std::optional<LinePairs> moved_pairs(const std::vector<FunctionLine>& a,
+                                     const std::vector<FunctionLine>& b) {
+  if (std::max(a.size(), b.size()) > kMostMovedLines ||
+      std::ranges::equal(a, b, {}, &Line::line, &Line::line))
+    return std::nullopt;
+  LinePairs pairs = most_alike(a, b);
+  double alike = 0;
+  for (const auto& [i, j] : pairs) alike += likeness(a[i], b[j]);
+  if (alike <= kMargin * likeness_by_number(a, b)) return std::nullopt;
+  fill_gaps(a, b, &pairs);
+  return pairs;
+}
+
 MovedLines moved_lines(const DiffSide& a, const DiffSide& b) {
   MovedLines out;
   if (a.analysis == b.analysis) return out;  // two steps of one run
   const Lines of_a = lines_of(a), of_b = lines_of(b);
   for (const auto& [function, lines] : of_a) {
     const auto other = of_b.find(function);
-    if (other == of_b.end() || std::ranges::equal(lines, other->second, {}, &Line::line, &Line::line))
-      continue;
-    if (std::max(lines.size(), other->second.size()) > kMostMovedLines) continue;
-    Pairs pairs = most_alike(lines, other->second);
-    double alike = 0;
-    for (const auto& [i, j] : pairs) alike += likeness(lines[i], other->second[j]);
-    if (alike <= kMargin * likeness_by_number(lines, other->second)) continue;
-    fill_gaps(lines, other->second, &pairs);
+    if (other == of_b.end()) continue;
+    const auto pairs = moved_pairs(lines, other->second);
+    if (!pairs) continue;
     for (const Line& line : lines) out.lines[line.frame] = kNoLine + line.frame;
-    for (const auto& [i, j] : pairs) {
+    for (const auto& [i, j] : *pairs) {
       out.lines[lines[i].frame] = other->second[j].line;
       out.moved += lines[i].line != other->second[j].line;
     }
