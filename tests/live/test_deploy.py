@@ -57,9 +57,26 @@ def test_promtool_takes_the_rules_and_raises_what_it_must():
     assert tried.returncode == 0, tried
 
 
-def test_promtool_takes_the_scrape_configuration():
-    checked = run(needs("promtool"), "check", "config", "--syntax-only", DEPLOY / "prometheus" / "scrape.yaml")
+@pytest.mark.parametrize("name", ["scrape.yaml", "scrape-kubernetes.yaml"])
+def test_promtool_takes_the_scrape_configuration(name):
+    checked = run(needs("promtool"), "check", "config", "--syntax-only", DEPLOY / "prometheus" / name)
     assert checked.returncode == 0, checked
+
+
+def test_prometheus_finds_the_daemonset_s_pods_and_sends_the_token():
+    (wanted,) = yaml.safe_load((DEPLOY / "prometheus" / "scrape.yaml").read_text())["scrape_configs"]
+    (job,) = yaml.safe_load((DEPLOY / "prometheus" / "scrape-kubernetes.yaml").read_text())["scrape_configs"]
+    assert (job["job_name"], job["authorization"]) == (wanted["job_name"], wanted["authorization"])
+    assert f'up{{job="{job["job_name"]}"}}' in (DEPLOY / "prometheus" / "gpumemprof-alerts.yaml").read_text()
+    (daemonset,) = yaml.safe_load_all((DEPLOY / "kubernetes" / "daemonset.yaml").read_text())
+    pod = daemonset["spec"]["template"]
+    assert "annotations" not in pod["metadata"], "discovery by prometheus.io/scrape sends no token"
+    (found,) = job["kubernetes_sd_configs"]
+    key, _, value = found["selectors"][0]["label"].partition("=")
+    assert found["role"] == "pod" and pod["metadata"]["labels"][key] == value
+    (port,) = pod["spec"]["containers"][0]["ports"]
+    kept = [rule for rule in job["relabel_configs"] if rule.get("action") == "keep"]
+    assert [(rule["source_labels"], rule["regex"]) for rule in kept] == [(["__meta_kubernetes_pod_container_port_name"], port["name"])]
 
 
 def test_the_collector_scrapes_what_prometheus_scrapes():
