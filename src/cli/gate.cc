@@ -176,6 +176,15 @@ int write_baseline(const GateArguments& arguments, const GatePlan& plan,
   return code;
 }
 
+/// Why peaks are none to compare later runs with; empty where they are.
+std::string why_no_baseline(int wait_status, const std::vector<PeakSubject>& subjects) {
+  if (!has_succeeded(wait_status)) return "the program failed";
+  const bool is_exact = std::ranges::all_of(subjects, [](const PeakSubject& subject) {
+    return std::ranges::all_of(subject.memories, &PeakMemory::is_exact);
+  });
+  return is_exact ? "" : "events were lost";
+}
+
 /// The files that were asked for. The first exit code that is not 0.
 int write_files(const GateArguments& arguments, const GateReport& report) {
   int code = kExitOk;
@@ -225,20 +234,22 @@ int judge(const GateArguments& arguments, const GatePlan& plan, const RunOutcome
       if (peak.verdict == PeakVerdict::kGrew) peak.verdict = PeakVerdict::kWithin;
   }
   if (plan.limit_bytes) apply_limit(*plan.limit_bytes, &report.peaks);
-  if (!arguments.run.quiet || report.failures() > 0 || !report.end.empty()) {
+  const bool passes = report.failures() == 0 && report.unknowns() == 0;
+  if (!arguments.run.quiet || !passes || !report.end.empty()) {
     for (const std::string& line : gate_lines(report)) say(one_line(line));
   }
   const int written = write_files(arguments, report);
   if (written != kExitOk) return written;
+  std::string why_not;
   if (plan.writes) {
-    if (has_succeeded(outcome.wait_status)) {
-      const int code = write_baseline(arguments, plan, *subjects);
-      if (code != kExitOk) return code;
-    } else {
-      say(one_line("the program failed: " + printable(arguments.baseline) + " is not written"));
-    }
+    why_not = why_no_baseline(outcome.wait_status, *subjects);
+    const int code = why_not.empty() ? write_baseline(arguments, plan, *subjects) : kExitOk;
+    if (code != kExitOk) return code;
+    if (!why_not.empty())
+      say(one_line(why_not + ": " + printable(arguments.baseline) + " is not written"));
   }
-  return report.failures() > 0 ? kExitGateFails : kExitOk;
+  if (report.failures() > 0) return kExitGateFails;
+  return passes && why_not.empty() ? kExitOk : kExitToolFailed;
 }
 
 Result<GateEnd> run_gate(GateArguments& arguments, const GatePlan& plan) {

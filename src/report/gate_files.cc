@@ -50,6 +50,8 @@ std::string case_xml(const PeakComparison& peak, const GateReport& report) {
       lines += signed_bytes(shown.others_bytes) + "  " + kOtherLines + '\n';
     out += fmt::format("      <failure message=\"{}\">{}</failure>\n", xml_text(text),
                        xml_text(lines));
+  } else if (peak.is_unknown()) {
+    out += fmt::format("      <error message=\"{}\"/>\n", xml_text(text));
   } else if (peak.verdict == PeakVerdict::kMissing) {
     out += fmt::format("      <skipped message=\"{}\"/>\n", xml_text(text));
   } else {
@@ -70,9 +72,9 @@ std::string gate_junit(const GateReport& report) {
   return fmt::format(
       "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<testsuites>\n  <testsuite name=\"gpumemprof "
       "gate\" "
-      "tests=\"{}\" failures=\"{}\" errors=\"0\" skipped=\"{}\">\n{}  "
+      "tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\">\n{}  "
       "</testsuite>\n</testsuites>\n",
-      report.peaks.size(), report.failures(), skipped, cases);
+      report.peaks.size(), report.failures(), report.unknowns(), skipped, cases);
 }
 
 std::string gate_benchmark(const GateReport& report) {
@@ -80,9 +82,9 @@ std::string gate_benchmark(const GateReport& report) {
   Json out = Json::array();
   for (const PeakSubject& subject : report.subjects) {
     for (const PeakMemory& memory : subject.memories) {
-      std::string extra;
+      std::string extra = memory.is_exact ? "" : "NOT EXACT: " + not_exact_words(memory.lost);
       for (size_t i = 0; i < std::min(memory.lines.size(), kLinesInExtra); ++i)
-        extra += (i ? "\n" : "") + format_count(memory.lines[i].bytes) + " bytes " +
+        extra += (extra.empty() ? "" : "\n") + format_count(memory.lines[i].bytes) + " bytes " +
                  peak_line_text(memory.lines[i]);
       out.push_back(
           {{"name", "peak of " + peak_name({.subject = subject.name, .kind = memory.kind})},

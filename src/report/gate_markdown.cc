@@ -31,6 +31,7 @@ std::string size_cell(uint64_t bytes) {
 
 const char* verdict_word(const PeakComparison& peak) {
   if (peak.is_above_limit()) return "**above the limit**";
+  if (peak.is_unknown()) return "**unknown**";
   switch (peak.verdict) {
     case PeakVerdict::kGrew:
       return "**grew**";
@@ -61,7 +62,7 @@ std::string peak_row(const PeakComparison& peak) {
           : "";
   std::string notes;
   if (peak.reserved_bytes) notes += ", reserved " + format_bytes(*peak.reserved_bytes);
-  if (!peak.is_exact) notes += ", NOT EXACT: " + code_cell(not_exact_words(peak));
+  if (!peak.is_exact) notes += ", NOT EXACT: " + code_cell(not_exact_words(peak.lost));
   return fmt::format("| {} | {}{} | {} | {} | {} |\n", verdict_word(peak), peak_cell(peak), notes,
                      has_now ? size_cell(peak.now_bytes) : "",
                      has_before ? size_cell(peak.before_bytes) : "", change);
@@ -116,19 +117,24 @@ class Comment {
 }  // namespace
 
 std::string gate_markdown(const GateReport& report) {
-  const size_t failures = report.failures();
+  const size_t failures = report.failures(), unknowns = report.unknowns();
   const std::string compared = report.baseline.empty() ? "" : " by more than " + report.tolerance;
+  const std::string peaks = format_plural(report.peaks.size(), "peak");
   std::string head = "<!-- gpumemprof gate -->\n### Memory: ";
-  head += failures == 0 ? fmt::format("{}, none grew{}\n\n",
-                                      format_plural(report.peaks.size(), "peak"), compared)
-                        : fmt::format("{} of {} grew{}\n\n", format_count(failures),
-                                      format_plural(report.peaks.size(), "peak"),
-                                      compared.empty() ? " above the limit" : compared);
+  if (failures > 0)
+    head += fmt::format("{} of {} grew{}", format_count(failures), peaks,
+                        compared.empty() ? " above the limit" : compared);
+  else if (unknowns == 0)
+    head += fmt::format("{}, none grew{}", peaks, compared);
+  if (unknowns > 0)
+    head += fmt::format("{}{} of {} unknown: events were lost", failures > 0 ? ", " : "",
+                        format_count(unknowns), peaks);
+  head += "\n\n";
   if (!report.end.empty()) head += report.end + ".\n\n";
   Comment comment(head + "| | | peak | baseline | change |\n|---|---|---:|---:|---:|\n");
-  for (const bool has_failed : {true, false}) {
+  for (const bool passed : {false, true}) {
     for (const PeakComparison& peak : report.peaks)
-      if (peak.has_failed() == has_failed) comment.add(peak_row(peak));
+      if (peak.has_passed() == passed) comment.add(peak_row(peak));
   }
   for (const PeakComparison& peak : report.peaks) {
     if (!peak.has_failed()) continue;

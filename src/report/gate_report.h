@@ -17,6 +17,7 @@ struct GateReport {
   std::string limit;                  ///< as typed, with a unit: "10MB"; empty: there was none
   std::string end;  ///< how a program that failed ended, a sentence; empty: it succeeded
   size_t failures() const;
+  size_t unknowns() const;  ///< peaks that may have failed: events were lost
 };
 
 /// Lines for a terminal, without prefixes and newlines: how the program failed, then what failed,
@@ -40,8 +41,8 @@ std::string peak_name(const PeakComparison& peak);
 std::string signed_bytes(int64_t delta);
 /// "+2.00 %"; empty where there was nothing.
 std::string growth_percent(const PeakComparison& peak);
-/// Of a peak that is not exact: "lost 12 events: REASON (12 events)".
-std::string not_exact_words(const PeakComparison& peak);
+/// Of a peak that is not exact, by PeakMemory::lost: "lost 12 events: REASON (12 events)".
+std::string not_exact_words(const std::string& lost);
 /// What of the verdict a reader is told, number first.
 std::string verdict_text(const PeakComparison& peak, const GateReport& report);
 /// Of a peak that has a baseline: the lines that changed most, and the rest of its change.

@@ -63,6 +63,47 @@ TEST(GateReport, APeakThatIsNotExactHasWhatWasLost) {
   EXPECT_EQ(lost_words({}), "");
 }
 
+TEST(GateReport, WhatWasLostMayHaveFailed) {
+  PeakComparison peak{.subject = "t.py::a",
+                      .kind = "cpu",
+                      .verdict = PeakVerdict::kWithin,
+                      .now_bytes = 10,
+                      .before_bytes = 10,
+                      .is_exact = false,
+                      .lost = "12 events"};
+  GateReport report = gate_report_of({peak, grown_peak()});
+  report.subjects = {
+      {.memories = {{.kind = "cpu", .peak_bytes = 12, .is_exact = false, .lost = "12 events"}}}};
+  EXPECT_EQ(report.failures(), 1u);
+  EXPECT_EQ(report.unknowns(), 1u);
+  EXPECT_EQ(verdict_text(peak, report),
+            "peak 10 B on cpu, the baseline 10 B (+0 bytes, +0.00 %); UNKNOWN whether it passes; "
+            "NOT EXACT: lost 12 events");
+  const std::string markdown = gate_markdown(report);
+  EXPECT_NE(markdown.find("Memory: 1 of 2 peaks grew by more than 1%, 1 of 2 peaks unknown: events "
+                          "were lost\n"),
+            std::string::npos)
+      << markdown;
+  EXPECT_NE(markdown.find("| **unknown** | <code>t.py::a</code>"), std::string::npos) << markdown;
+  const std::string junit = gate_junit(report);
+  EXPECT_NE(junit.find("tests=\"2\" failures=\"1\" errors=\"1\" skipped=\"0\""), std::string::npos);
+  EXPECT_NE(junit.find("<error message=\"peak 10 B on cpu"), std::string::npos) << junit;
+  EXPECT_EQ(nlohmann::json::parse(gate_benchmark(report))[0]["extra"], "NOT EXACT: lost 12 events");
+}
+
+TEST(GateReport, WhatWasLostChangesNoFailureAndNothingThatIsNotCompared) {
+  PeakComparison peak = grown_peak();
+  peak.is_exact = false;
+  EXPECT_TRUE(peak.has_failed());
+  EXPECT_FALSE(peak.is_unknown());
+  peak.verdict = PeakVerdict::kNew;
+  EXPECT_TRUE(peak.has_passed());
+  peak.limit_bytes = peak.now_bytes;
+  EXPECT_TRUE(peak.is_unknown());
+  peak.limit_bytes = peak.now_bytes - 1;
+  EXPECT_TRUE(peak.has_failed());
+}
+
 TEST(GateReport, TellsFirstHowAProgramThatFailedEnded) {
   GateReport report = gate_report_of({grown_peak()});
   report.end = "the program exited with 7: its peaks are those until then";

@@ -36,6 +36,10 @@ size_t GateReport::failures() const {
   return static_cast<size_t>(std::ranges::count_if(peaks, &PeakComparison::has_failed));
 }
 
+size_t GateReport::unknowns() const {
+  return static_cast<size_t>(std::ranges::count_if(peaks, &PeakComparison::is_unknown));
+}
+
 std::string peak_name(const PeakComparison& peak) {
   return (peak.subject.empty() ? "the program" : printable(peak.subject)) + " on " +
          printable(peak.kind);
@@ -71,8 +75,8 @@ std::string peak_line_text(const PeakLine& line) {
   return printable(text + (line.function.empty() ? "" : ' ' + line.function));
 }
 
-std::string not_exact_words(const PeakComparison& peak) {
-  return peak.lost.empty() ? "events were lost" : "lost " + printable(peak.lost);
+std::string not_exact_words(const std::string& lost) {
+  return lost.empty() ? "events were lost" : "lost " + printable(lost);
 }
 
 std::string verdict_text(const PeakComparison& peak, const GateReport& report) {
@@ -112,7 +116,8 @@ std::string verdict_text(const PeakComparison& peak, const GateReport& report) {
   if (!peak.other_basis.empty())
     text +=
         "; the baseline has " + printable(peak.other_basis) + " bytes: the two differ by rounding";
-  if (!peak.is_exact) text += "; NOT EXACT: " + not_exact_words(peak);
+  if (peak.is_unknown()) text += "; UNKNOWN whether it passes";
+  if (!peak.is_exact) text += "; NOT EXACT: " + not_exact_words(peak.lost);
   return text;
 }
 
@@ -127,7 +132,7 @@ std::vector<std::string> gate_lines(const GateReport& report) {
   }
   for (const PeakComparison& peak : report.peaks) {
     if (peak.has_failed()) continue;
-    if (shown++ < kShownPeaks)
+    if (peak.is_unknown() || shown++ < kShownPeaks)
       out.push_back(told_peak(peak, report));
     else
       ++left_out;

@@ -29,6 +29,13 @@ if sys.argv[1] == "kill":
 print("printed by the program")
 sys.exit(int(sys.argv[1]))
 """
+LOSING_PROGRAM = """
+import resource
+import light
+resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
+small = [light.Block(10) for i in range(20_000)]  # 24 bytes each in the recording
+large = light.Block(1_500_000)
+"""
 WORD = "first baseline"
 
 
@@ -182,6 +189,22 @@ def test_a_limit_needs_no_baseline(program):
     assert done.rc == 3 and "exceeds the limit 999999 bytes by 1 byte" in done.stderr.decode()
     done = program("--limit", "0.5MB")
     assert done.rc == 3 and "exceeds the limit 0.5MB by 500,000 bytes" in done.stderr.decode()
+
+
+def test_a_peak_of_which_events_were_lost_does_not_pass(program, kept, tmp_path):
+    files = ["--markdown", "c.md", "--junit", "c.xml", "--benchmark", "c.json"]
+    (tmp_path / "program.py").write_text(LOSING_PROGRAM)
+    done = program("--baseline", "memory.json", *files)
+    assert done.rc == 1 and "; UNKNOWN whether it passes; NOT EXACT: lost " in done.stderr.decode()
+    assert "Memory: 1 of 1 peak unknown: events were lost" in (tmp_path / "c.md").read_text()
+    suite = ElementTree.parse(tmp_path / "c.xml").getroot().find("testsuite")
+    assert (suite.get("failures"), suite.get("errors")) == ("0", "1")
+    assert json.loads((tmp_path / "c.json").read_text())[0]["extra"].startswith("NOT EXACT: lost ")
+    before = kept.read_bytes()
+    done = program("--baseline", "memory.json", "--update", "--reason", "too low")
+    assert done.rc == 1 and "events were lost: memory.json is not written" in done.stderr.decode()
+    assert kept.read_bytes() == before
+    assert program("--limit", "1").rc == 3
 
 
 def test_the_programs_output_is_its_own_and_nothing_is_left(program, kept, tmp_path):

@@ -86,6 +86,12 @@ struct PeakComparison {
   std::vector<LineChange> lines;        ///< all that changed, largest change first
   bool is_above_limit() const { return limit_bytes && now_bytes > *limit_bytes; }
   bool has_failed() const { return verdict == PeakVerdict::kGrew || is_above_limit(); }
+  /// Compared, and nothing failed, but events were lost: what they held may have.
+  bool is_unknown() const {
+    const bool has_before = verdict == PeakVerdict::kWithin || verdict == PeakVerdict::kShrank;
+    return !is_exact && !has_failed() && (has_before || limit_bytes);
+  }
+  bool has_passed() const { return !has_failed() && !is_unknown(); }
 };
 
 /// Parts per million. "1%", "0.5 %", "0". Errors: kUsage with one sentence.
