@@ -2,8 +2,11 @@
 #include <absl/container/flat_hash_set.h>
 
 #include <algorithm>
+#include <functional>
+#include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "analysis/advice/practices.h"
 #include "analysis/leaks/leaks.h"
@@ -141,37 +144,72 @@ void find_kept(const PracticeEvidence& evidence, const DeviceAnalysis& device,
            bytes, std::move(candidate), out);
 }
 
-/// A gradient as large as the table of an embedding of which few rows were looked up.
+/// An embedding's gradient at the peak, and the most rows that a lookup touched.
+struct DenseGradient {
+  uint64_t bytes = 0, looked_up_bytes = 0;
+  std::vector<uint32_t> stacks;
+};
+
+/// "the gradient of the embedding user.emb has 12.2 MiB"; of several the largest are named.
+std::string who_is_dense(const std::map<std::string_view, DenseGradient>& by_module,
+                         uint64_t all_bytes) {
+  constexpr size_t kMostNames = 3;
+  if (by_module.size() == 1) {
+    return "the gradient of the embedding " + std::string(by_module.begin()->first) + " has " +
+           format_bytes(all_bytes);
+  }
+  std::vector<std::pair<uint64_t, std::string_view>> largest;
+  for (const auto& [module, one] : by_module) largest.emplace_back(one.bytes, module);
+  std::ranges::stable_sort(largest, std::greater(), [](const auto& one) { return one.first; });
+  std::string names;
+  for (size_t i = 0; i < std::min(largest.size(), kMostNames); ++i)
+    names += (i == 0 ? " (" : ", ") + std::string(largest[i].second) + " " +
+             format_bytes(largest[i].first);
+  if (largest.size() > kMostNames)
+    names += " and " + std::to_string(largest.size() - kMostNames) + " more";
+  return "the gradients of " + std::to_string(largest.size()) + " embeddings have " +
+         format_bytes(all_bytes) + names + ")";
+}
+
+/// Gradients as large as the tables of embeddings of which few rows were looked up.
 void find_sparse(const PracticeEvidence& evidence, const DeviceAnalysis& device,
                  std::vector<PracticeCandidate>* out) {
   constexpr uint64_t kFewRows = 4;  // one in so many
   const Tables& tables = evidence.tables;
-  PracticeCandidate candidate(device);
-  uint64_t gradient_bytes = 0;
-  std::string_view module;
+  std::map<std::string_view, DenseGradient> by_module;
   for (const CategoryHolder& holder : device.categories.at_peak) {
     const Attribution work = attribution_of(tables, holder.stack);
     if (!work.node.starts_with("Embedding") || holder.category == Category::kParameter) continue;
-    gradient_bytes += holder.bytes;
-    module = work.module;
-    candidate.add_stack(holder.stack, tables);
+    DenseGradient& one = by_module[work.module];
+    one.bytes += holder.bytes;
+    one.stacks.push_back(holder.stack);
   }
-  if (gradient_bytes == 0) return;
   // A lookup returns one row per index, so it used at most that many rows.
-  uint64_t looked_up = 0;
   for (const auto& [stack, allocated] : evidence.graph.allocated) {
     const Attribution work = attribution_of(tables, stack);
-    if (work.module == module && work.phase == WorkPhase::kForward)
-      looked_up = std::max(looked_up, allocated.largest_bytes);
+    const auto one = by_module.find(work.module);
+    if (one != by_module.end() && work.phase == WorkPhase::kForward)
+      one->second.looked_up_bytes = std::max(one->second.looked_up_bytes, allocated.largest_bytes);
   }
-  if (looked_up == 0 || gradient_bytes < kFewRows * looked_up) return;
+  std::erase_if(by_module, [](const auto& of_module) {
+    const DenseGradient& one = of_module.second;
+    return one.looked_up_bytes == 0 || one.bytes < kFewRows * one.looked_up_bytes;
+  });
+  if (by_module.empty()) return;
+  PracticeCandidate candidate(device);
+  uint64_t gradient_bytes = 0, looked_up = 0;
+  for (const auto& [module, one] : by_module) {
+    gradient_bytes += one.bytes, looked_up += one.looked_up_bytes;
+    for (const uint32_t stack : one.stacks) candidate.add_stack(stack, tables);
+  }
+  const bool is_one = by_module.size() == 1;
   candidate.advice.kind = "sparse_gradient";
-  candidate.advice.title = "the gradient of the embedding " + std::string(module) + " has " +
-                           format_bytes(gradient_bytes) + ", while a lookup touches at most " +
+  candidate.advice.title = who_is_dense(by_module, gradient_bytes) + ", while " +
+                           (is_one ? "a lookup touches" : "lookups touch") + " at most " +
                            format_bytes(looked_up) + " of rows";
-  candidate.advice.fix =
-      "Make it SparseEmbedding, or torch.nn.Embedding(…, sparse=True), with SGD, Adagrad or "
-      "SparseAdam";
+  candidate.advice.fix = std::string("Make ") + (is_one ? "it" : "each") +
+                         " SparseEmbedding, or torch.nn.Embedding(…, sparse=True), with SGD, "
+                         "Adagrad or SparseAdam";
   candidate.advice.evidence = {{"gradient_bytes", gradient_bytes}, {"lookup_bytes", looked_up}};
   candidate.change.rule = TraceChange::Rule::kGone;
   candidate.change.stays_bytes = looked_up;

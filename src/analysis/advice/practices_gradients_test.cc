@@ -124,6 +124,36 @@ TEST(GradientPractices, IdleGradientsOfASnapshotAreKept) {
   EXPECT_EQ(found[0].change.idle.size(), 4u) << "the whole run changes";
 }
 
+/// Tables of 12 and 7 MiB of which a lookup touches 1 MiB each, and one of 2 MiB that it touches
+/// half of.
+TEST(GradientPractices, EachEmbeddingHasItsOwnGradientAndLookup) {
+  HeldAtPeak run;
+  const auto embedding = [&](const char* module, uint64_t table_bytes) {
+    run.hold(Category::kGradient, run.stack(9, module, "EmbeddingBackward0"), table_bytes);
+    run.graph.allocated[run.stack(7, module)].largest_bytes = kMiB;
+  };
+  const auto sparse = [&] {
+    std::vector<PracticeCandidate> found = run.candidates(find_gradient_practices);
+    std::erase_if(found, [](const auto& one) { return one.advice.kind != "sparse_gradient"; });
+    return found;
+  };
+  embedding("item.emb", 7 * kMiB);
+  embedding("word.emb", 2 * kMiB);
+  ASSERT_EQ(sparse().size(), 1u);
+  EXPECT_EQ(sparse()[0].advice.title,
+            "the gradient of the embedding item.emb has 7.00 MiB, while a lookup touches at most "
+            "1.00 MiB of rows");
+  embedding("user.emb", 12 * kMiB);
+  ASSERT_EQ(sparse().size(), 1u);
+  const PracticeCandidate found = sparse()[0];
+  EXPECT_EQ(found.advice.title,
+            "the gradients of 2 embeddings have 19.0 MiB (user.emb 12.0 MiB, item.emb 7.00 MiB), "
+            "while lookups touch at most 2.00 MiB of rows");
+  EXPECT_EQ(found.advice.evidence, (Told{{"gradient_bytes", 19 * kMiB}, {"lookup_bytes", 2 * kMiB}}));
+  EXPECT_EQ(found.change.group_of.size(), 2u);
+  EXPECT_EQ(found.change.stays_bytes, 2 * kMiB);
+}
+
 /// Three optimizers of 800 B each for one weight, and what one would keep.
 TEST(OperationPractices, StateOfOlderOptimizersOfTheSameParametersIsToldBesideOne) {
   HeldAtPeak run;
