@@ -13,6 +13,12 @@ inline bool is_number(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
 }
 
+/// "Net.layers" of "Net.layers.0"; "" where there is nothing above.
+inline std::string_view module_above(std::string_view path) {
+  const size_t dot = path.rfind('.');
+  return dot == path.npos ? std::string_view() : path.substr(0, dot);
+}
+
 /// The part of a path without its number: "*" for "3", "Net#*" for "Net#2"; else as it is. "*" is a
 /// number, too.
 inline std::string without_number(std::string_view part) {

@@ -19,7 +19,7 @@ class ReplayedProgram {
     tables.devices.resize(2);
     for (const char* name : {"weights", "data", "forward", "backward"}) line(name);
     forward = label(stacks[2], kModuleFile, "layer");
-    backward = label(stacks[3], kBackwardFile, "AddmmBackward0");
+    backward = label(label(stacks[3], kModuleFile, "layer"), kBackwardFile, "AddmmBackward0");
   }
   void alloc(uint64_t address, uint64_t bytes, uint32_t stack, uint16_t device = 0) {
     append(&events, {.time_ns = ++time,
@@ -39,6 +39,11 @@ class ReplayedProgram {
         {static_cast<uint32_t>(events.size()), kind, 0, 0, ++time, address, value});
   }
   void end_step() { mark(MarkKind::kStep, 0, ++steps - 1); }
+
+  uint32_t label(uint32_t stack, std::string_view file, std::string_view text) {
+    const Frame frame{tables.strings.intern(file), tables.strings.intern(text), 0};
+    return tables.stacks.push(stack, tables.stacks.intern_frame(frame));
+  }
 
   /// The peak with the change, whatever the size of the batches.
   uint64_t peak(TraceChange::Rule rule, const std::vector<std::pair<uint32_t, uint32_t>>& groups,
@@ -69,10 +74,6 @@ class ReplayedProgram {
     const Frame frame{tables.strings.intern("/me/train.py"), tables.strings.intern(name),
                       static_cast<uint32_t>(stacks.size()) + 1};
     stacks.push_back(tables.stacks.push(0, tables.stacks.intern_frame(frame)));
-  }
-  uint32_t label(uint32_t stack, std::string_view file, std::string_view text) {
-    const Frame frame{tables.strings.intern(file), tables.strings.intern(text), 0};
-    return tables.stacks.push(stack, tables.stacks.intern_frame(frame));
   }
 };
 
@@ -269,6 +270,31 @@ TEST(GraphLives, WhatAProgramKeepsToItsEndNeededNoBackwardPassUnlessItFailed) {
   EXPECT_EQ(lives_of({.failure = "SIGKILL ended the program"}).without_backward, 0u);
   p.alloc(4, 1, p.backward);  // the last pass ends with the program
   EXPECT_EQ(lives_of({}).without_backward, 0u);
+}
+
+/// Latents are made with their graph; passes of another model, and of a module beside it, come by.
+TEST(GraphLives, APassThroughOtherModelsIsNoneOfTheGraphs) {
+  const auto lives_of = [](std::string_view made_by, std::string_view passed, bool has_history) {
+    ReplayedProgram p;
+    const uint32_t encoder = p.label(p.stacks[2], kModuleFile, made_by);
+    const uint32_t other = p.label(p.label(p.stacks[3], kModuleFile, passed), kBackwardFile, "Mm");
+    p.alloc(1, 40, encoder);
+    p.mark(MarkKind::kSaved, 1, kSavedHasHistory | (has_history ? 0 : kSavedIsConstant));
+    p.alloc(2, 1, other);
+    p.free(2);
+    p.end_step();
+    p.free(1);
+    MemorySource source(p.events, 4096);
+    source.mutable_tables() = p.tables;
+    const auto evidence = gather_graph_lives(source, {});
+    return evidence ? evidence->by_stack.at(encoder) : GraphLives{};
+  };
+  EXPECT_EQ(lives_of("vae.encoder.0", "net.encoder.0", true).without_bytes, 40u);
+  EXPECT_EQ(lives_of("vae.encoder.0", "vae.encoder.1", true).after_bytes, 40u) << "beside it";
+  EXPECT_EQ(lives_of("vae.encoder.0", "vae.encoder.1.conv", true).after_bytes, 40u);
+  EXPECT_EQ(lives_of("vae.encoder.0", "net.encoder.0", false).after_bytes, 40u)
+      << "a frozen model's result: the graph of what read it was passed";
+  EXPECT_EQ(lives_of("vae.encoder.0", "", true).after_bytes, 40u) << "modules are not known";
 }
 
 TEST(GraphLives, WhatIsLoadedAndTakenOverIsTold) {

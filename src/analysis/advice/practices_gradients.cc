@@ -11,15 +11,10 @@
 #include "analysis/advice/practices.h"
 #include "analysis/leaks/leaks.h"
 #include "base/size.h"
+#include "trace/module_path.h"
 
 namespace gpumemprof {
 namespace {
-
-/// "Net.layers" of "Net.layers.0"; "" where there is nothing above.
-std::string_view parent_of(std::string_view path) {
-  const size_t dot = path.rfind('.');
-  return dot == path.npos ? std::string_view() : path.substr(0, dot);
-}
 
 /// What optimizers train, at any time of the run: a model may be kept after its optimizer is gone.
 struct Trained {
@@ -37,14 +32,14 @@ struct Trained {
   /// share a place in the tree with trained parameters are partly frozen on purpose.
   bool leaves_out(std::string_view module) const {
     return !modules.empty() && !module.empty() && !modules.contains(module) &&
-           !parents.contains(parent_of(module));
+           !parents.contains(module_above(module));
   }
 
  private:
   void add(std::string_view state) {
     if (!state.contains(" of ")) return;  // "exp_avg of encoder.0.weight"
     const std::string_view module = module_of_storage(state);
-    modules.insert(module), parents.insert(parent_of(module));
+    modules.insert(module), parents.insert(module_above(module));
   }
 };
 
@@ -63,13 +58,13 @@ void find_unused(const PracticeEvidence& evidence, const DeviceAnalysis& device,
     const std::string_view module = attribution_of(tables, holder.stack).module;
     if (!trained.leaves_out(module)) continue;
     gradient_bytes += holder.bytes;
-    parents.insert(parent_of(module));
+    parents.insert(module_above(module));
     candidate.add_stack(holder.stack, tables);
   }
   if (gradient_bytes == 0) return;
   for (const CategoryHolder& holder : device.categories.at_peak) {
     const Attribution work = attribution_of(tables, holder.stack);
-    const bool is_theirs = parents.contains(parent_of(work.module));
+    const bool is_theirs = parents.contains(module_above(work.module));
     if (!is_theirs) continue;
     const bool is_work =
         holder.category == Category::kActivation || holder.category == Category::kGradient ||

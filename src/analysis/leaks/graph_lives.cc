@@ -5,6 +5,7 @@
 
 #include "analysis/categories/attribution.h"
 #include "base/path_parts.h"
+#include "trace/module_path.h"
 
 namespace gpumemprof {
 namespace {
@@ -15,6 +16,7 @@ struct SavedBlock {
   uint16_t device = 0;
   // Seen: autograd saved it; told: a parameter or the like.
   bool is_saved = false, is_seen = false, is_told = false;
+  bool has_history = false;  // its own operation is in the graph, where nothing came before
 };
 
 class GraphLivesGatherer {
@@ -43,8 +45,7 @@ class GraphLivesGatherer {
   void finish() {
     leave_passes();
     for (const auto& [key, block] : blocks_) {
-      const bool was_in_a_later_pass = block.backward_passes != evidence.backward_passes;
-      if (!was_in_a_later_pass && has_exited(block.device)) end(block, false);
+      if (!is_passed(block) && has_exited(block.device)) end(block, false);
     }
   }
 
@@ -76,9 +77,31 @@ class GraphLivesGatherer {
     phases_[slot] = phase;
   }
 
+  /// A backward pass has ended in the block's life. Where the block's own operation is in the graph:
+  /// one that ran through its module, or through one beside it, as not every node allocates.
+  bool is_passed(const SavedBlock& block) {
+    if (block.backward_passes == evidence.backward_passes) return false;
+    const std::string_view module = attributions_.of(block.stack).module;
+    // Not every release of PyTorch names modules in backward.
+    if (!block.has_history || module.empty() || last_pass_.empty()) return true;
+    const std::string_view above = module_above(module);
+    const auto last = last_pass_.find(above.empty() ? module : above);
+    return last != last_pass_.end() && last->second > block.backward_passes;
+  }
+
+  /// A node of the module runs.
+  void pass_through(std::string_view module) {
+    for (; !module.empty(); module = module_above(module)) {
+      uint64_t& last = last_pass_[module];
+      if (last == evidence.backward_passes + 1) return;
+      last = evidence.backward_passes + 1;
+    }
+  }
+
   void allocate(const EventBatch& batch, size_t i, uint64_t key, uint64_t event) {
     const Attribution& work = attributions_.of(batch.stack[i]);
     enter(slot_of(batch.thread[i]), work.phase);
+    if (work.phase == WorkPhase::kBackward) pass_through(work.module);
     StackSizes& sizes = evidence.allocated[batch.stack[i]];
     ++sizes.count;
     const uint64_t pass = evidence.backward_passes + 1;
@@ -107,7 +130,7 @@ class GraphLivesGatherer {
     lives.largest_bytes = std::max(lives.largest_bytes, block.size_bytes);
     if (in_backward) {
       ++lives.in_backward;
-    } else if (block.backward_passes != evidence.backward_passes) {
+    } else if (is_passed(block)) {
       ++lives.after_backward;
       lives.after_bytes += block.size_bytes;
     } else {
@@ -138,10 +161,13 @@ class GraphLivesGatherer {
       }
       const WorkPhase phase = attributions_.of(block.stack).phase;
       const bool is_result = phase == WorkPhase::kForward || (mark.value & kSavedIsOutput);
-      const bool is_first = !block.is_seen && block.backward_passes != evidence.backward_passes;
+      const bool is_later = block.backward_passes != evidence.backward_passes;
+      if (!block.is_seen && is_later) ++evidence.by_stack[block.stack].saved_later;
       block.is_seen = true;
-      if (is_first) ++evidence.by_stack[block.stack].saved_later;
       block.is_saved |= is_result || (mark.value & kSavedHasHistory);
+      const bool is_derived =
+          (mark.value & kSavedHasHistory) && !(mark.value & kSavedIsConstant);
+      block.has_history |= !is_later && (is_derived || (mark.value & kSavedIsOutput));
     }
   }
 
@@ -149,6 +175,8 @@ class GraphLivesGatherer {
   Attributions attributions_;
   absl::flat_hash_map<uint64_t, SavedBlock> blocks_;
   std::vector<WorkPhase> phases_;    // by slot_of() a thread
+  // By module, and by what it is in: number of the last backward pass that ran through it, from 1.
+  absl::flat_hash_map<std::string_view, uint64_t> last_pass_;
   std::vector<uint64_t> events_of_;  // by device, so far
 };
 

@@ -18,8 +18,8 @@ namespace gpumemprof {
 struct GraphLives {
   uint64_t in_backward = 0;       ///< freed while a node of autograd ran
   uint64_t after_backward = 0;    ///< freed outside, after a backward pass had ended
-  /// Freed, or left to the end by a program that ended well, and no backward pass had ended in its
-  /// life.
+  /// Freed, or left to the end by a program that ended well, and no backward pass that could use it
+  /// had ended in its life.
   uint64_t without_backward = 0;
   uint64_t saved_later = 0;       ///< first saved when a backward pass had ended in its life: data
   uint64_t after_bytes = 0, without_bytes = 0;
