@@ -21,13 +21,14 @@ def address(tensor):
 
 def storages(model, optimizer=None):
     """By role and name, what PyTorch says of the model."""
-    known = {f"parameter {n}": address(p) for n, p in model.named_parameters()}
-    known |= {f"buffer {n}": address(b) for n, b in model.named_buffers()}
+    own = "Sequential." if type(model) is nn.Sequential else ""
+    known = {f"parameter {own}{n}": address(p) for n, p in model.named_parameters()}
+    known |= {f"buffer {own}{n}": address(b) for n, b in model.named_buffers()}
     if optimizer is not None:
-        names = {id(p): n for n, p in model.named_parameters()}
+        names = {id(p): own + n for n, p in model.named_parameters()}
         for parameter, state in optimizer.state.items():
             known |= {f"optimizer state {k} of {names[id(parameter)]}": address(v) for k, v in state.items()}
-        known |= {f"gradient {n}": address(p.grad) for n, p in model.named_parameters() if p.grad is not None}
+        known |= {f"gradient {own}{n}": address(p.grad) for n, p in model.named_parameters() if p.grad is not None}
     return known
 
 
@@ -363,7 +364,7 @@ def died():
     for _ in range(3):
         model = nn.Sequential(nn.Linear(4, 4))
         model(torch.ones(2, 4))
-        say(modules={f"{id(model):x}": "Sequential", f"{id(model[0]):x}": "0"})
+        say(modules={f"{id(model):x}": "Sequential", f"{id(model[0]):x}": "Sequential.0"})
         del model
         gc.collect()
 

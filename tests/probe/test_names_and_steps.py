@@ -94,7 +94,7 @@ def test_of_a_view_it_is_the_storage_that_is_told(recorded):
     (said,), raw = recorded("flat")
     assert said["offsets"] == [0, 0, 64, 64]
     told = {(ROLES[m["value"]], m["address"]) for m in raw.marks if m["kind"] == "role" and m["value"] and m["address"]}
-    assert told == {("parameter", said["storages"]["parameter 1.weight"]), ("gradient", said["storages"]["gradient"])}
+    assert told == {("parameter", said["storages"]["parameter Sequential.1.weight"]), ("gradient", said["storages"]["gradient"])}
 
 
 def test_state_that_is_made_late_or_loaded_is_told_again_and_nothing_else_is(recorded):

@@ -31,7 +31,7 @@ def test_parameters_modules_and_steps_have_their_names(tmp_path):
     analysis = harness.analysis(tmp_path / "r")
     (cpu,) = analysis["devices"]
     assert cpu["categories_at_peak"]["parameter"] == PARAMETER_BYTES
-    assert {"0", "2"} <= {one["module"] for one in cpu["by_module_at_peak"]}
+    assert {"Sequential.0", "Sequential.2"} <= {one["module"] for one in cpu["by_module_at_peak"]}
     assert sum(one["kind"] == "step_end" for one in analysis["moments"]) == 20
 
 

@@ -75,12 +75,13 @@ def _prefetch_two() -> None:
 
 
 def _checkpoint(parent: str) -> None:
-    """The members of `parent`, before the first call of a model that has it."""
+    """The members of `parent`, before the first call of a model that has it. Paths in a Sequential begin with its class."""
     module = import_module("torch.nn.modules.module")
+    model, _, below = parent.partition(".")
 
     def look(called: Any, _inputs: Any) -> None:
         try:
-            blocks = called.get_submodule(parent)
+            blocks = called.get_submodule(below if type(called).__name__ == model else parent)
         except AttributeError:
             return
         members = [child for _, child in blocks.named_children()]

@@ -1,6 +1,7 @@
 #include "native/marks/names.h"
 
 #include <algorithm>
+#include <cctype>
 #include <list>
 
 #include "native/marks/calls.h"
@@ -24,7 +25,9 @@ struct Root {
   std::string name;  ///< its class, with a number where another model that lives is of that class
   /// Whether it has parameters or modules of its own. A loss function has neither.
   bool is_model;
-  bool is_plain;  ///< paths as PyTorch gives them, else with the name before them
+  /// Paths as PyTorch gives them, else with the name before them. A Sequential's "2" alone says
+  /// nothing.
+  bool is_plain;
   int walks;
   Rewalk tensors = {};
 
@@ -143,7 +146,11 @@ void add_root(PyObject* module) {
   const bool is_model = has_parameter || tree.modules.size() > 1;
   const bool is_first =
       std::none_of(g_roots->begin(), g_roots->end(), [](const Root& r) { return r.is_plain; });
-  Root root = {module, free_name(class_name(module)), is_model, is_model && is_first, 0};
+  const bool has_numbers = std::any_of(
+      tree.modules.begin(), tree.modules.end(),
+      [](const FoundModule& found) { return !found.path.empty() && std::isdigit(found.path[0]); });
+  const bool is_plain = is_model && is_first && !has_numbers;
+  Root root = {module, free_name(class_name(module)), is_model, is_plain, 0};
   tell(g_roots->emplace_back(std::move(root)), tree, true);
 }
 
