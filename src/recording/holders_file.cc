@@ -37,6 +37,7 @@ Status take_holders(const Json& list, HoldersLook* out) {
     if (!one.is_object()) return bad("a holder is not an object");
     out->holders.push_back({.path = text_field(one, "path"),
                             .name = text_field(one, "name"),
+                            .container = text_field(one, "container"),
                             .owner = text_field(one, "owner"),
                             .through = texts_field(one, "through", kMostTexts),
                             .tensors = number_in(one, "tensors"),

@@ -102,8 +102,14 @@ std::string why_none(const HolderStacks::Held& held) {
          (held.live_blocks == 1 ? " block" : " blocks");
 }
 
-void add_holder(const HolderStacks::Held& held, const ProcessHolders* told, Finding* finding) {
-  if (held.holder) {
+/// `container`: what holds the objects that hold the lines' memory; or empty.
+void add_holder(const HolderStacks::Held& held, std::string_view container,
+                const ProcessHolders* told, Finding* finding) {
+  if (!container.empty()) {
+    finding->facts.emplace_back("holder", container);
+    finding->facts.emplace_back("holder_name", container.substr(0, container.find_first_of(", ")));
+    finding->evidence.emplace_back("held_blocks", held.blocks);
+  } else if (held.holder) {
     finding->facts.emplace_back("holder", held.holder->path);
     if (!held.holder->name.empty()) {
       finding->facts.emplace_back("holder_name", held.holder->name);
@@ -336,7 +342,7 @@ void add_leak_findings(const std::vector<ProcessHistory>& histories, const Table
                   .blocks = group.evidence.held_blocks,
                   .reached_blocks = group.evidence.reached_blocks,
                   .live_blocks = group.evidence.looked_at_blocks},
-                 holders.of_process(group.whole.process, tables), &finding);
+                 group.container, holders.of_process(group.whole.process, tables), &finding);
       add_views(group.evidence, &finding);
     }
     analysis->findings.push_back(std::move(finding));
@@ -344,7 +350,7 @@ void add_leak_findings(const std::vector<ProcessHistory>& histories, const Table
   for (const KeptGradients& kept : find_kept_gradients(histories, leaks, tables)) {
     Finding finding = kept_gradients_finding(kept, tables);
     add_holder(holders.most_of(kept.process, kept.device, kept.stacks, tables),
-               holders.of_process(kept.process, tables), &finding);
+               {}, holders.of_process(kept.process, tables), &finding);
     analysis->findings.push_back(std::move(finding));
   }
 }

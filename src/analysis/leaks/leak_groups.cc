@@ -8,8 +8,12 @@
 namespace gpumemprof {
 namespace {
 
+/// Attributes of the objects in one list have one holder: what grows is the list.
 std::string_view holder_of(const LeakEvidence& evidence) {
-  return evidence.holder ? std::string_view(evidence.holder->path) : std::string_view();
+  if (!evidence.holder) return {};
+  const TensorHolder& holder = *evidence.holder;
+  const bool is_entry = !holder.container.empty() && !evidence.grows_one_block;
+  return is_entry ? holder.container : holder.path;
 }
 
 /// Lines that have the same are one bug.
@@ -91,56 +95,6 @@ void join_what_graphs_keep(std::vector<LeakGroup>* groups, uint64_t* steps) {
   groups->erase(groups->begin() + static_cast<ptrdiff_t>(left), groups->end());
 }
 
-/// The class whose constructor allocates at the line what the class's objects hold; empty where it
-/// is not so.
-std::string_view maker_of(const LeakGroup& group, const Tables& tables) {
-  const TensorHolder* holder = group.evidence.holder;
-  if (!holder || group.lines.size() != 1 || !holder->path.starts_with(holder->name)) return {};
-  const size_t dot = holder->name.rfind('.');
-  if (dot == std::string::npos) return {};
-  const std::string_view of_class = std::string_view(holder->name).substr(0, dot);
-  const Frame& line = tables.stacks.frame_of(group.whole.node);
-  std::string_view function = tables.strings.get(line.function);
-  constexpr std::string_view kConstructor = ".__init__";
-  if (!function.ends_with(kConstructor)) return {};
-  function.remove_suffix(kConstructor.size());
-  const size_t scope = function.rfind('.');
-  if (scope != std::string_view::npos) function.remove_prefix(scope + 1);
-  return function == of_class ? of_class : std::string_view();
-}
-
-uint64_t count_allocs(const Leak& leak) {
-  uint64_t allocs = 0;
-  for (const LeakStack& stack : leak.stacks) allocs += stack.alloc_count;
-  return allocs;
-}
-
-/// One constructor makes the K and the V of a cache, on two lines: what grows are the objects.
-void join_what_objects_are_made_of(std::vector<LeakGroup>* groups, const Tables& tables) {
-  using Objects = std::tuple<Bug, std::string_view, uint64_t>;  // class, blocks of each attribute
-  std::map<Objects, size_t> made;
-  std::vector<LeakGroup> out;
-  for (LeakGroup& group : *groups) {
-    const std::string_view of_class = maker_of(group, tables);
-    if (!of_class.empty()) {
-      const TensorHolder& holder = *group.evidence.holder;
-      const auto whose = std::string_view(holder.path).substr(holder.name.size());
-      const Leak& leak = group.whole;
-      const Bug bug{leak.process, leak.device, leak.is_after_steps, group.name->name, whose};
-      const auto [known, is_new] =
-          made.try_emplace({bug, of_class, count_allocs(leak)}, out.size());
-      if (!is_new) {
-        LeakGroup& object = out[known->second];
-        object.lines.push_back(group.lines.front());
-        add(*group.lines.front(), &object.whole);
-        continue;
-      }
-    }
-    out.push_back(std::move(group));
-  }
-  *groups = std::move(out);
-}
-
 }  // namespace
 
 std::vector<LeakGroup> group_leaks(const std::vector<Leak>& leaks, const Tables& tables,
@@ -166,16 +120,17 @@ std::vector<LeakGroup> group_leaks(const std::vector<Leak>& leaks, const Tables&
         LeakGroup& group = groups[known->second];
         group.lines.push_back(&leak);
         add(leak, &group.whole);
+        const TensorHolder *first = group.evidence.holder, *holder = evidence.holder;
+        if (first && first->path != holder->path) group.container = first->container;
         group.evidence.held_blocks += evidence.held_blocks;
         group.evidence.full_bytes += evidence.full_bytes;
         group.caches.insert(group.caches.end(), caches.begin(), caches.end());
         continue;
       }
     }
-    groups.push_back({{&leak}, leak, std::move(evidence), &name, std::move(caches)});
+    groups.push_back({{&leak}, leak, std::move(evidence), &name, std::move(caches), {}});
   }
   join_what_graphs_keep(&groups, steps);
-  join_what_objects_are_made_of(&groups, tables);
   for (LeakGroup& group : groups) {
     if (group.lines.size() > 1) group.evidence.module = module_of_most(group.whole, tables);
   }

@@ -129,26 +129,19 @@ TEST_F(LeakGroups, EachLineLooksAtAFewGroupsHoweverManyThereAre) {
   EXPECT_LE(steps, 2 * kLines);
 }
 
-TEST_F(LeakGroups, WhatAConstructorMakesForAttributesOfOneKindOfObjectsIsOne) {
+TEST_F(LeakGroups, AttributesOfTheObjectsInOneContainerHaveOneHolder) {
   tables_.processes.push_back({.pid = 5, .start_ticks = 6});
   tables_.devices.push_back({.process = 0});
-  const auto made = [&](uint32_t line, std::string_view function, uint64_t allocs) {
-    Leak out = leak(line, 100);
-    out.node = tables_.stacks.push(0, frame("/srv/me/serve.py", function, line));
-    out.stacks[0].stack = out.node, out.stacks[0].alloc_count = allocs;
-    return out;
-  };
-  // Each line's memory is held by another attribute.
-  const auto counts = [&](std::string_view function, uint64_t allocs_of_v) {
-    leaks_ = {made(7, function, 30), made(8, function, allocs_of_v)};
+  const auto groups_of = [&](std::string container_of_v) {
+    leaks_ = {leak(7, 100), leak(8, 60)};
     std::vector<ProcessHolders> told(1);
     told[0].pid = 5, told[0].start_ticks = 6;
     HoldersLook& look = told[0].looks.emplace_back();
     look.time_ns = 10;
     look.holders = {{.path = "Cache.K, by caches in main (serve.py)", .name = "Cache.K",
-                     .owner = "attribute"},
+                     .container = "caches in main (serve.py)", .owner = "attribute"},
                     {.path = "Cache.V, by caches in main (serve.py)", .name = "Cache.V",
-                     .owner = "attribute"}};
+                     .container = std::move(container_of_v), .owner = "attribute"}};
     LiveState state;
     for (uint32_t i = 0; i < 20; ++i) {
       state.adopt(0, 100 * (i + 1), {.size_bytes = 50, .stack = leaks_[i % 2].node});
@@ -156,11 +149,18 @@ TEST_F(LeakGroups, WhatAConstructorMakesForAttributesOfOneKindOfObjectsIsOne) {
     }
     HolderStacks holders(&told);
     holders.finish(tables_, state);
-    return line_counts(group_leaks(leaks_, tables_, holders));
+    std::vector<std::pair<size_t, std::string>> out;
+    for (const LeakGroup& group : group_leaks(leaks_, tables_, holders)) {
+      out.emplace_back(group.lines.size(), group.container);
+      const bool are_all = group.lines.size() == 2;
+      EXPECT_EQ(group.whole.bytes_a_step, are_all ? 160 : group.lines[0]->bytes_a_step);
+    }
+    return out;
   };
-  EXPECT_EQ(counts("main.<locals>.Cache.__init__", 30), std::vector<size_t>{2});
-  EXPECT_EQ(counts("Cache.__init__", 31), (std::vector<size_t>{1, 1})) << "not as often";
-  EXPECT_EQ(counts("Cache.append", 30), (std::vector<size_t>{1, 1})) << "two lists of one object";
+  using Groups = std::vector<std::pair<size_t, std::string>>;
+  EXPECT_EQ(groups_of("caches in main (serve.py)"), (Groups{{2, "caches in main (serve.py)"}}));
+  EXPECT_EQ(groups_of("others in main (serve.py)"), (Groups{{1, ""}, {1, ""}}));
+  EXPECT_EQ(groups_of(""), (Groups{{1, ""}, {1, ""}})) << "two lists of one object";
 }
 
 }  // namespace

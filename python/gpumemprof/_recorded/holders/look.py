@@ -26,7 +26,7 @@ _NOTHING = Name("no name in Python: a cycle, a graph that holds itself, or nativ
 class _Holder:
     def __init__(self, name: Name) -> None:
         self.name = name
-        self.limited, self.object_id = name.limited, name.object_id
+        self.limited, self.object_id, self.container = name.limited, name.object_id, name.container
         self.tensors = self.with_graph = self.scalars = self.in_pairs = self.leaves = 0
         self.operations: Counter[str] = Counter()
 
@@ -43,6 +43,7 @@ class _Holder:
             "leaves": self.leaves,
             "operations": [name for name, _ in self.operations.most_common(_MOST_OPERATIONS)],
             **({"object_id": self.object_id} if self.object_id else {}),
+            **({"container": self.container} if self.container else {}),
             **self._entries(),
         }
 
@@ -125,6 +126,8 @@ class _Look:
             holder.limited = None
         if holder.object_id != name.object_id:
             holder.object_id = 0
+        if holder.container != name.container:
+            holder.container = ""
         return self.by_name[key]
 
     def add(self, tensor: Any, name: Name, in_pair: bool) -> None:

@@ -16,12 +16,14 @@ _PARTS_OF_MODULE = ("_parameters", "_buffers", "_modules")
 _CONTAINERS = ("list", "dict", "tuple", "set", "frozenset", "deque", "OrderedDict", "defaultdict", "Counter")
 # What grows inside an entry of a deque: then its `maxlen` limits nothing.
 _GROWING = frozenset(_CONTAINERS) - {"tuple", "frozenset", "dict"}
+_FILLED = _GROWING | {"dict"}
 
 
 class Name(NamedTuple):
     """`path`: "losses in train (train.py)". `owner` and `through` are as docs/schemas/holders.schema.json has them.
     `limited`: the deque with a `maxlen` that everything is in; None where nothing limits it. `object_id`: id of the list, dict or
-    the like that `name` stands for or leads to first; 0 if there is none."""
+    the like that `name` stands for or leads to first; 0 if there is none. `container`: the path of the innermost list, dict or the
+    like that has objects of which `name` is an attribute; empty if there is none."""
 
     path: str
     name: str
@@ -29,6 +31,7 @@ class Name(NamedTuple):
     through: tuple[str, ...]
     limited: deque[Any] | None = None
     object_id: int = 0
+    container: str = ""
 
 
 class _Reading:
@@ -42,6 +45,7 @@ class _Reading:
         self.through: list[str] = []
         self.limited: deque[Any] | None = None
         self.object_id = 0
+        self.container = ""
         self.is_settled = False
 
     def read(self) -> Name:
@@ -59,10 +63,13 @@ class _Reading:
                 self._look_at(value, kind, following)
             if self.name is not name:
                 self.object_id = 0
-        path = f"{self.name} in {self.root.place}"
-        if self.name != self.root.name:
-            path = f"{self.name}, by {self.root.name} in {self.root.place}"
-        return Name(path, self.name, self.owner, tuple(self.through), self.limited, self.object_id)
+        path = self._path()
+        container = self.container if self.container != path else ""
+        return Name(path, self.name, self.owner, tuple(self.through), self.limited, self.object_id, container)
+
+    def _path(self) -> str:
+        by = "" if self.name == self.root.name else f", by {self.root.name}"
+        return f"{self.name}{by} in {self.root.place}"
 
     def _container(self, value: Any, kind: str) -> None:
         if not self.through and type(value) is deque and value.maxlen is not None:
@@ -70,6 +77,8 @@ class _Reading:
         elif kind in _GROWING:
             self.limited = None
         self.object_id = self.object_id or id(value)
+        if kind in _FILLED:
+            self.container = self._path()
         self.through.append(kind)
 
     def _look_at(self, value: Any, kind: type, following: list[object]) -> None:
