@@ -339,3 +339,42 @@ def test_of_a_checkpoint_that_is_loaded_again_the_copy_of_the_weights_is_kept(tm
     assert advice["title"].endswith(": 4.00 MiB at the peak, with the one that was being loaded")
     # The optimizer has stepped, and the file is written again.
     assert advice["fix"] == "Del the dictionary as soon as it is copied into the model"
+
+
+TOKENS, VOCABULARY = 512, 8192
+LOSS = f"""
+import torch
+from torch import nn
+from torch.nn import functional
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.head = nn.Embedding({VOCABULARY}, 32), nn.Linear(32, {VOCABULARY}, bias=False)
+    def forward(self, ids):
+        return self.head(self.embed(ids))
+model, reference = Net(), Net()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+for _ in range(3):
+    with torch.no_grad():
+        ids = torch.randint({VOCABULARY}, (REFERENCE,))
+        known = functional.log_softmax(reference(ids), -1).mean()
+    ids = torch.randint({VOCABULARY}, ({TOKENS},))
+    (functional.cross_entropy(model(ids), ids) + known).backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
+
+@pytest.mark.parametrize(("reference", "blocks", "title"), [
+    (4 * TOKENS, 4, "without gradients, one call makes log-probabilities of all tokens (loss.py:16): "),
+    (1, 3, "the loss holds log-probabilities and gradients of logits (loss.py:18): "),
+])  # fmt: skip
+def test_the_loss_is_told_with_what_its_blocks_are(tmp_path, reference, blocks, title):
+    """Log-probabilities and, of what is trained, their gradient and that of the logits while the backward pass runs."""
+    program = tmp_path / "loss.py"
+    program.write_text(LOSS.replace("REFERENCE", str(reference)))
+    done = harness.record(tmp_path / "r", [harness.PYTHON, program], ["-q"]).ok()
+    report = json.loads(harness.execute([harness.COMMAND, "advise", done.folder, "--format", "json"]).ok().stdout)
+    (found,) = [one for one in report["advice"] if one["kind"] == "chunked_loss"]
+    assert found["bytes"] // (TOKENS * VOCABULARY * 4) == blocks and found["title"].startswith(title), found
+    assert ("checkpoint" in found["fix"]) == (reference == 1)

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "analysis/advice/practices.h"
-#include "analysis/leaks/leaks.h"
+#include "analysis/leaks/leak_evidence.h"
 #include "base/path_parts.h"
 #include "base/size.h"
 
@@ -23,6 +23,8 @@ struct Operation {
   std::array<std::string_view, 4> nodes;  ///< without the number at their end
   bool is_in_layers;  ///< only where it comes from several modules, as attention does
   const char* what;
+  const char* made;
+  const char* gradients;  ///< what its backward nodes make; null: told as `made`
   const char* fix;
   const char* cost;
 };
@@ -33,7 +35,9 @@ constexpr Operation kOperations[] = {
      {"cross_entropy", "nll_loss", "log_softmax"},
      {"NllLossBackward", "NllLoss2DBackward", "LogSoftmaxBackward", "CrossEntropyLossBackward"},
      false,
-     "the loss holds log-probabilities and gradients of logits",
+     "the loss holds ",
+     "log-probabilities",
+     "gradients of logits",
      "Compute the loss over chunks of the tokens under torch.utils.checkpoint, or with a fused "
      "linear cross-entropy: one chunk's logits exist at a time",
      "the logits of a chunk are computed again in backward"},
@@ -41,7 +45,9 @@ constexpr Operation kOperations[] = {
      {"softmax", "", ""},
      {"SoftmaxBackward", "", "", ""},
      true,
-     "attention keeps its scores",
+     "attention keeps ",
+     "its scores",
+     nullptr,
      "Use torch.nn.functional.scaled_dot_product_attention, which keeps no scores",
      "its results differ in the last digits"},
 };
@@ -67,6 +73,14 @@ bool is_of(const Operation& operation, const Tables& tables, uint32_t stack,
     return !function.empty() && std::ranges::find(known, function) != known.end();
   }) != 0;
 }
+
+/// Of a loss over a vocabulary that nothing is trained on.
+constexpr Operation kWithoutGraph = {
+    .kind = "chunked_loss",
+    .what = "without gradients, one call makes ",
+    .made = "log-probabilities of all tokens",
+    .fix = "Compute them over chunks of the tokens: one chunk's logits exist at a time",
+    .cost = "the output layer is called once for each chunk"};
 
 /// By module, of what the operation's backward nodes made in the whole run: the gradient of a result
 /// is as large as the result.
@@ -96,6 +110,7 @@ void find_operation(const Operation& operation, const PracticeEvidence& evidence
   std::pair<bool, uint64_t> most;
   std::string_view module;
   bool are_several = false;
+  uint64_t in_backward = 0, without_graph = 0;
   const auto sizes_of = sizes_by_module(operation, evidence);
   for (const CategoryHolder& holder : device.categories.at_peak) {
     if (holder.category != Category::kActivation && holder.category != Category::kTemporary)
@@ -109,6 +124,11 @@ void find_operation(const Operation& operation, const PracticeEvidence& evidence
       if (held == 0) continue;
     }
     candidate.held_bytes += held;
+    if (!work.node.empty()) {
+      in_backward += held;
+    } else if (is_without_graph(evidence.tables, holder.stack)) {
+      without_graph += held;
+    }
     if (module.empty()) module = work.module;
     are_several |= work.module != module;
     // The line of the operation, not of the backward pass through it.
@@ -116,12 +136,18 @@ void find_operation(const Operation& operation, const PracticeEvidence& evidence
       most = rank, candidate.advice.stack = leak_line(evidence.tables, holder.stack);
   }
   if (candidate.held_bytes == 0 || (operation.is_in_layers && !are_several)) return;
-  candidate.advice.kind = operation.kind;
-  candidate.advice.title = std::string(operation.what) + " (" +
+  const bool is_trained = !operation.gradients || without_graph < candidate.held_bytes;
+  const Operation& told = is_trained ? operation : kWithoutGraph;
+  const bool has_gradients = told.gradients && in_backward != 0;
+  const bool has_made = !has_gradients || in_backward < candidate.held_bytes;
+  candidate.advice.kind = told.kind;
+  candidate.advice.title = std::string(told.what) + (has_made ? told.made : "") +
+                           (has_made && has_gradients ? " and " : "") +
+                           (has_gradients ? told.gradients : "") + " (" +
                            practice_line(evidence.tables, candidate.advice.stack) +
                            "): " + format_bytes(candidate.held_bytes) + " at the peak";
-  candidate.advice.fix = operation.fix;
-  candidate.advice.cost = operation.cost;
+  candidate.advice.fix = told.fix;
+  candidate.advice.cost = told.cost;
   candidate.advice.evidence = {{"held_bytes", candidate.held_bytes}};
   out->push_back(std::move(candidate));
 }

@@ -64,11 +64,6 @@ bool is_custom_function(std::string_view file, std::string_view function) {
   return file.ends_with("/torch/autograd/function.py") && function.ends_with("apply");
 }
 
-bool is_without_graph(const Tables& tables, uint32_t stack) {
-  return any_frame(tables, stack, is_mode) && !any_frame(tables, stack, is_custom_function) &&
-         attribution_of(tables, stack).phase != WorkPhase::kForward;
-}
-
 /// Gradients are off in a backward pass, unless its results shall have a graph of their own.
 bool is_of_create_graph(const Tables& tables, uint32_t stack) {
   return any_frame(tables, stack, is_backward) && !any_frame(tables, stack, is_mode) &&
@@ -120,6 +115,11 @@ bool one_block(const Leak& leak) {
 
 bool is_in_backward(const Tables& tables, uint32_t stack) {
   return any_frame(tables, stack, is_backward);
+}
+
+bool is_without_graph(const Tables& tables, uint32_t stack) {
+  return any_frame(tables, stack, is_mode) && !any_frame(tables, stack, is_custom_function) &&
+         attribution_of(tables, stack).phase != WorkPhase::kForward;
 }
 
 bool is_in_module(const Tables& tables, uint32_t stack) {

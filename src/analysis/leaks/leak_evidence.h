@@ -57,6 +57,8 @@ inline bool is_in_filling_deque(const LeakEvidence& e) {
 
 /// Whether a backward pass made what the stack stands for.
 bool is_in_backward(const Tables& tables, uint32_t stack);
+/// Whether it was made under no_grad or inference_mode, not by a Function that autograd runs.
+bool is_without_graph(const Tables& tables, uint32_t stack);
 /// Whether it was made while a torch.nn module was called.
 bool is_in_module(const Tables& tables, uint32_t stack);
 
