@@ -41,7 +41,7 @@ TEST(HolderStacks, TheHolderOfTheMostBytesIsNamed) {
 }
 
 TEST(HolderStacks, BlocksOfWhichLittleIsShownAreViewed) {
-  Looked looked({{.name = "kept", .owner = "variable"}});
+  Looked looked(std::vector<TensorHolder>{{.name = "kept", .owner = "variable"}});
   looked.block(100'000, 4096, 0);  // half: a view
   looked.block(200'000, 4096, 0);  // more: none
   looked.block(300'000, 512, 0);   // may be rounded
