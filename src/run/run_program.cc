@@ -191,11 +191,11 @@ Result<Plan> prepare(const RunOptions& options) {
   auto folder = prepare_folder(plan.typed_folder);
   if (!folder) return std::unexpected(folder.error());
   plan.folder = std::move(*folder);
-  if (options.force) {
-    if (auto done = remove_recording(plan.folder); !done) return std::unexpected(done.error());
+  auto may = may_record_into(plan.typed_folder, plan.environment);
+  if (options.force || (!may && has_recorded_nothing(plan.folder))) {
+    may = remove_recording(plan.folder);
   }
-  if (auto may = may_record_into(plan.typed_folder, plan.environment); !may)
-    return std::unexpected(may.error());
+  if (!may) return std::unexpected(may.error());
   plan.files_before = recorded_files(plan.folder);
   plan.meta = describe(options, plan, start_unix_ns);
   auto meta_file = MetaFile::create(plan.folder, plan.meta);

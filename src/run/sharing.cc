@@ -94,6 +94,22 @@ Status may_record_into(const std::string& folder, const std::vector<std::string>
       folder + ": already has a recording: name another folder, or replace it with --force");
 }
 
+bool has_recorded_nothing(const std::string& folder) {
+  const auto is_note = [](std::string_view name) {
+    return name.ends_with(".json") && name.starts_with("meta.");
+  };
+  return std::ranges::all_of(files_of_recording(folder), [&](const std::string& name) {
+           return is_note(name) || name.ends_with(".gms");
+         }) &&
+         std::ranges::all_of(runs_in(folder), [](const nlohmann::json& run) {
+           if (!run.is_object() || !run.contains("exit")) return false;
+           const nlohmann::json* others = list_field(run, "not_recorded");
+           return !others || std::ranges::none_of(*others, [](const nlohmann::json& one) {
+             return one.contains("lost_events");
+           });
+         });
+}
+
 Status remove_recording(const std::string& folder) {
   auto is_recording = is_recording_folder(folder);
   if (!is_recording || !*is_recording) return {};

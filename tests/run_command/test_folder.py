@@ -41,6 +41,7 @@ def test_ranks_of_a_job_share_a_folder(run, tmp_path):
 
 def test_a_recording_that_ended_is_not_added_to(run, tmp_path):
     run("true")
+    (tmp_path / "rec/h.1.2.gmp").write_bytes(b"x")
     before = (tmp_path / "rec/meta.json").read_bytes()
     result = run("touch", str(tmp_path / "started"))
     said = f"gpumemprof: {tmp_path}/rec: already has a recording: name another folder, or replace it with --force\n"
@@ -48,10 +49,21 @@ def test_a_recording_that_ended_is_not_added_to(run, tmp_path):
     assert not (tmp_path / "started").exists() and (tmp_path / "rec/meta.json").read_bytes() == before
 
 
-def test_the_same_rank_does_not_add_to_what_it_recorded_before(run):
+def test_the_same_rank_does_not_add_to_what_it_recorded_before(run, tmp_path):
     assert run("true", more_env={"SLURM_PROCID": "3"}).returncode == 0
+    (tmp_path / "rec/h.1.2.gmp").write_bytes(b"x")
     assert run("true", more_env={"SLURM_PROCID": "3"}).returncode == 2
     assert run("true", more_env={"SLURM_PROCID": "3", "SLURM_RESTART_COUNT": "1"}).returncode == 0
+
+
+@pytest.mark.parametrize("kept", ["h.1.2.gmp", "holders.1.2.json", "uncaught.1.2.json"])
+def test_a_run_takes_the_place_of_one_that_recorded_nothing(run, tmp_path, kept):
+    assert run("sh", "-c", "exit 3").returncode == 3
+    assert meta_of(tmp_path)["exit"] == {"code": 3}
+    assert run("true").returncode == 0
+    assert meta_of(tmp_path)["exit"] == {"code": 0} and not list((tmp_path / "rec").glob("meta.*.json"))
+    (tmp_path / "rec" / kept).write_text("{}")
+    assert run("true").returncode == 2, "it has more than notes"
 
 
 def test_a_run_adds_to_one_that_goes_on(run, env, tmp_path):
