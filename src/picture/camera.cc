@@ -20,6 +20,7 @@ namespace gpumemprof {
 namespace {
 
 constexpr int64_t kSearchPauseNs = 2'000'000'000;
+constexpr int64_t kLastEventsNs = 2'000'000'000;  // until a process that ended has its events on disk
 constexpr int64_t kStaleSeconds = 600;
 constexpr size_t kMostPassedOver = 10'000;
 
@@ -68,6 +69,7 @@ struct Camera::Subject {
   std::string problem;
   std::optional<Result<FollowedState>> state;  // of the last look
   bool has_exited = false;
+  int64_t ended_ns = 0;  // when it was first seen to have ended, of a steady clock; 0: it runs
   std::map<std::string, Memory> memories;
   std::vector<PictureSum> sums;  // of the last time that the recording was read anew
   int64_t summed_ns = 0;         // when that was
@@ -179,6 +181,20 @@ bool Camera::is_running(const Subject& subject) const {
   const std::string folder = proc_ + '/' + std::to_string(subject.recording.id.pid);
   const auto stat = parse_stat(read_proc_text(folder + "/stat"));
   return stat && stat->id == subject.recording.id && stat->state != 'Z' && stat->state != 'X';
+}
+
+/// What ended is read until its last events are on disk: a request that was refused often ends its
+/// program.
+void Camera::note_ends(int64_t now_ns) {
+  std::erase_if(subjects_, [&](const auto& entry) {
+    Subject& subject = *entry.second;
+    if (subject.ended_ns == 0) {
+      if (!is_running(subject)) subject.ended_ns = now_ns;
+      return subject.ended_ns != 0 && !subject.follower;
+    }
+    return !subject.state || !*subject.state ||
+           (*subject.state)->looked_steady_ns - subject.ended_ns >= kLastEventsNs;
+  });
 }
 
 void Camera::add_device(Subject& subject, const FollowedDevice& device, const FollowedState& state,
@@ -328,23 +344,32 @@ void Camera::look_at_memory(const Picture& picture, const std::string& name, con
   if (found) alert(picture, found->event_type == "critical", name, found->context.value_or(""));
 }
 
+void Camera::tell_refusals(const Picture& picture, Subject* subject) {
+  if (!subject->state || !*subject->state) return;
+  const std::string who = subject_name({.pid = subject->recording.id.pid, .rank = subject->rank});
+  for (const FollowedDevice& device : (*subject->state)->devices) {
+    uint64_t& known = subject->memories[device.name].refused;
+    if (device.oom_count <= known) continue;
+    const uint64_t more = device.oom_count - known;
+    refused_count_ += more;
+    known = device.oom_count;
+    alert(picture, true, who + ' ' + device.name,
+          std::to_string(more) + " requests for memory were refused");
+  }
+}
+
 void Camera::judge(Picture* picture) {
   look_at_memory(*picture, std::string("memory of the ") + picture->usable.basis,
                  picture->usable.used, picture->usable.total);
   for (const PictureAccelerator& device : picture->accelerators.devices)
     look_at_memory(*picture, device.name, device.used, device.total);
+  for (const auto& [key, subject] : subjects_) tell_refusals(*picture, subject.get());
   for (const PictureRecording& recording : picture->recordings) {
     const auto found = subjects_.find({recording.host, recording.pid, recording.start_ticks});
     if (found == subjects_.end()) continue;
     for (const PictureDevice& device : recording.devices) {
       Memory& memory = found->second->memories[device.name];
       const std::string subject = subject_name(recording) + ' ' + device.name;
-      if (device.refused > memory.refused) {
-        alert(
-            *picture, true, subject,
-            std::to_string(device.refused - memory.refused) + " requests for memory were refused");
-      }
-      memory.refused = device.refused;
       if (device.leak_bytes_per_second && !memory.growth_told) {
         const auto a_minute = static_cast<uint64_t>(*device.leak_bytes_per_second * 60);
         alert(*picture, false, subject, "grows by " + format_bytes(a_minute) + " a minute");
@@ -358,6 +383,7 @@ void Camera::judge(Picture* picture) {
   }
   picture->alerts.assign(alerts_.begin(), alerts_.end());
   picture->warning_count = warning_count_, picture->critical_count = critical_count_;
+  picture->refused_count = refused_count_;
   picture->oom_kills = kills_.all();
 }
 
@@ -375,9 +401,10 @@ Picture Camera::take(const SeeStacks& see) {
     next_search_ns_ = picture.steady_ns + kSearchPauseNs;
     search();
   }
-  std::erase_if(subjects_, [&](const auto& entry) { return !is_running(*entry.second); });
+  note_ends(picture.steady_ns);
   look_at_recordings(see != nullptr);
   for (const auto& [key, subject] : subjects_) {
+    if (subject->ended_ns != 0) continue;
     add_recording(*subject, &picture);
     if (see && subject->follower && subject->state && *subject->state)
       see(picture.recordings.back(), subject->follower->tables(), **subject->state);

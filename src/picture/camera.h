@@ -70,6 +70,8 @@ class Camera {
   void look_at_memory(const Picture& picture, const std::string& name, const Quantity& used,
                       const Quantity& total);
   bool is_running(const Subject& subject) const;
+  void note_ends(int64_t now_ns);
+  void tell_refusals(const Picture& picture, Subject* subject);
 
   CameraOptions options_;
   std::string proc_, host_;
@@ -77,7 +79,7 @@ class Camera {
   std::map<std::string, Alerts> memories_;  // by the name of the memory
   std::set<std::string> passed_over_;       // files in folders that need no second look
   std::deque<PictureAlert> alerts_;
-  uint64_t warning_count_ = 0, critical_count_ = 0;
+  uint64_t warning_count_ = 0, critical_count_ = 0, refused_count_ = 0;
   OomKills kills_;
   AcceleratorReader accelerators_;
   Accelerators said_;  // by them, for the picture that is being taken

@@ -91,6 +91,7 @@ struct Picture {
   std::vector<PictureRecording> recordings;
   std::vector<PictureAlert> alerts;                ///< the last ones, newest last
   uint64_t warning_count = 0, critical_count = 0;  ///< of all alerts since the beginning
+  uint64_t refused_count = 0;  ///< requests of all recordings since then, also of those that ended
   std::optional<uint64_t> oom_kills;               ///< by the kernel; empty where nobody counts
 };
 

@@ -280,6 +280,10 @@ std::vector<MetricFamily> metric_families(const Picture& picture, std::string_vi
   add_recordings(picture, &out);
   add_recorded_devices(picture, &out);
   add_sums(picture, &out);
+  out.family("gpumemprof_refused_allocations", "counter", "",
+             "Refused requests (out of memory) of all recordings since the exporter started, also of "
+             "those that ended.");
+  out.sample({}, picture.refused_count);
   out.family("gpumemprof_alerts", "counter", "", "Alerts since the exporter started.");
   out.sample({{"level", "warning"}}, picture.warning_count);
   out.sample({{"level", "critical"}}, picture.critical_count);

@@ -44,6 +44,32 @@ def test_a_run_that_has_ended_has_no_metrics(server, tmp_path):
     assert harness.until(lambda: not server.metrics(pid=pid))
 
 
+REFUSED = """
+import torch
+held = torch.ones(1000)
+print("ready", flush=True)
+input()
+torch.empty(1 << 50, dtype=torch.uint8)
+"""
+
+
+def test_a_request_whose_refusal_ended_the_program_is_counted_after_its_end(server, tmp_path):
+    pytest.importorskip("torch")
+    count = ("gpumemprof_refused_allocations_total", None)
+    before = server.metrics()[count]
+    argv = harness.run_argv(tmp_path / "r", [harness.PYTHON, "-c", REFUSED], ["--quiet"])
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as run:
+        assert run.stdout.readline() == "ready\n"
+        assert harness.until(lambda: harness.files(tmp_path / "r"))
+        pid = recorded_pid(tmp_path / "r")
+        assert harness.until(lambda: server.metrics(pid=pid))
+        assert server.metrics()[count] == before
+        run.communicate("\n", timeout=60)
+    assert run.returncode == 1
+    assert [server.metrics()[count] for _ in range(2)] == [before + 1] * 2
+    assert not server.metrics(pid=pid)
+
+
 @pytest.mark.parametrize("accept", ["text/plain", "application/openmetrics-text; version=1.0.0"])
 def test_promtool_finds_nothing_to_say(server, standing, accept):
     promtool = needs("promtool")
