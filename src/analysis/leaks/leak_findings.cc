@@ -102,27 +102,40 @@ std::string why_none(const HolderStacks::Held& held) {
          (held.live_blocks == 1 ? " block" : " blocks");
 }
 
-/// `container`: what holds the objects that hold the lines' memory; or empty.
-void add_holder(const HolderStacks::Held& held, std::string_view container,
+/// `container`: what holds the objects that hold the lines' memory; or empty. `live_blocks`: at the
+/// end.
+void add_holder(const HolderStacks::Held& held, std::string_view container, uint64_t live_blocks,
                 const ProcessHolders* told, Finding* finding) {
+  constexpr const char* kRecordAgain = "; record with gpumemprof run --explain-leaks to name it";
   if (!container.empty()) {
     finding->facts.emplace_back("holder", container);
     finding->facts.emplace_back("holder_name", container.substr(0, container.find_first_of(", ")));
     finding->evidence.emplace_back("held_blocks", held.blocks);
-  } else if (held.holder) {
+    return;
+  }
+  if (held.holder) {
     finding->facts.emplace_back("holder", held.holder->path);
     if (!held.holder->name.empty()) {
       finding->facts.emplace_back("holder_name", held.holder->name);
     }
     finding->evidence.emplace_back("held_blocks", held.blocks);
-  } else if (!told || told->looks.empty()) {
-    finding->facts.emplace_back("holder",
-                                "unknown; record with gpumemprof run --explain-leaks to name it");
-    if (finding->name == kGrowth) finding->fix += "; gpumemprof run --explain-leaks names it";
-  } else {
-    const std::string& why = told->looks.back().why_incomplete;
-    finding->facts.emplace_back("holder", "unknown, because " + (why.empty() ? why_none(held) : why));
+    return;
   }
+  const bool has_looks = told && !told->looks.empty();
+  std::string why = has_looks ? told->looks.back().why_incomplete : "";
+  // With --explain-leaks the last look is in the second half of the run.
+  const bool is_early =
+      has_looks && why.empty() && held.live_blocks > 0 && 2 * held.live_blocks < live_blocks;
+  if (is_early)
+    why = "the looks saw only " + std::to_string(held.live_blocks) + " of " +
+          std::to_string(live_blocks) + " blocks";
+  else if (has_looks && why.empty())
+    why = why_none(held);
+  const bool looks_help = !has_looks || is_early;
+  finding->facts.emplace_back("holder", "unknown" + (why.empty() ? "" : ", because " + why) +
+                                            (looks_help ? kRecordAgain : ""));
+  if (looks_help && finding->name == kGrowth)
+    finding->fix += "; gpumemprof run --explain-leaks names it";
 }
 
 /// Most of what is held are parts of larger storages, which a copy would let go. What has a graph
@@ -338,11 +351,14 @@ void add_leak_findings(const std::vector<ProcessHistory>& histories, const Table
       if (finding.kind == FindingKind::kLeak && is_host_blocks(device) && !is_named)
         finding.fix = "free these blocks, or limit what keeps them";
     } else {
+      uint64_t live_blocks = 0;
+      for (const LeakStack& stack : group.whole.stacks) live_blocks += stack.live_count;
       add_holder({.holder = group.evidence.holder,
                   .blocks = group.evidence.held_blocks,
                   .reached_blocks = group.evidence.reached_blocks,
                   .live_blocks = group.evidence.looked_at_blocks},
-                 group.container, holders.of_process(group.whole.process, tables), &finding);
+                 group.container, live_blocks, holders.of_process(group.whole.process, tables),
+                 &finding);
       add_views(group.evidence, &finding);
     }
     analysis->findings.push_back(std::move(finding));
@@ -350,7 +366,7 @@ void add_leak_findings(const std::vector<ProcessHistory>& histories, const Table
   for (const KeptGradients& kept : find_kept_gradients(histories, leaks, tables)) {
     Finding finding = kept_gradients_finding(kept, tables);
     add_holder(holders.most_of(kept.process, kept.device, kept.stacks, tables),
-               {}, holders.of_process(kept.process, tables), &finding);
+               {}, kept.blocks, holders.of_process(kept.process, tables), &finding);
     analysis->findings.push_back(std::move(finding));
   }
 }

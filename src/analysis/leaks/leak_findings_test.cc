@@ -9,10 +9,12 @@
 namespace gpumemprof {
 namespace {
 
-/// How many findings say that a line keeps `bytes` in each of 100 rounds.
-ptrdiff_t findings_of_rounds_that_keep(uint64_t bytes) {
+/// The findings about a line that keeps `bytes` in each of 100 rounds. Round i takes the times from
+/// 3 * i + 1 on, and its block is at address 100 + i.
+std::vector<Finding> findings_of_rounds_that_keep(
+    uint64_t bytes, const std::vector<ProcessHolders>* holders = nullptr) {
   Tables tables;
-  tables.processes.resize(1);
+  tables.processes.push_back({.pid = 5, .start_ticks = 6});
   tables.threads.resize(1);
   tables.devices.push_back({.type = 0, .size_is_requested = true});
   const uint32_t file = tables.strings.intern("/srv/me/train.py");
@@ -32,13 +34,40 @@ ptrdiff_t findings_of_rounds_that_keep(uint64_t bytes) {
   source.mutable_tables() = std::move(tables);
   AnalysisOptions options;
   options.find_leaks = true;
-  const auto analysis = analyze_source(source, options);
-  return std::ranges::count(analysis->findings, keeps, &Finding::stack);
+  options.holders = holders;
+  auto findings = analyze_source(source, options)->findings;
+  std::erase_if(findings, [&](const Finding& one) { return one.stack != keeps; });
+  return findings;
 }
 
 TEST(LeakFindings, LessThanOneNumberAStepIsNoFinding) {
-  EXPECT_EQ(findings_of_rounds_that_keep(4), 1);
-  EXPECT_EQ(findings_of_rounds_that_keep(3), 0);
+  EXPECT_EQ(findings_of_rounds_that_keep(4).size(), 1u);
+  EXPECT_EQ(findings_of_rounds_that_keep(3).size(), 0u);
+}
+
+/// What is said of the holder after a look that saw the first `rounds` blocks, each under a name of
+/// its own.
+std::string holder_after_a_look(uint64_t rounds) {
+  std::vector<ProcessHolders> told(1);
+  told[0].pid = 5, told[0].start_ticks = 6;
+  HoldersLook& look = told[0].looks.emplace_back();
+  look.time_ns = 3 * rounds + 1;
+  for (uint64_t round = 0; round < rounds; ++round) {
+    look.by_address[100 + round] = static_cast<uint32_t>(round);
+    look.holders.push_back({.path = "a name", .owner = "variable"});
+  }
+  const std::vector<Finding> findings = findings_of_rounds_that_keep(4000, &told);
+  for (const auto& [name, text] : findings.at(0).facts)
+    if (name == "holder") return text;
+  return "";
+}
+
+TEST(LeakFindings, ALookThatSawFewOfTheBlocksIsNoReasonThatNobodyHoldsThem) {
+  EXPECT_EQ(holder_after_a_look(2),
+            "unknown, because the looks saw only 2 of 100 blocks; record with gpumemprof run "
+            "--explain-leaks to name it");
+  EXPECT_EQ(holder_after_a_look(90),
+            "unknown, because no name was found that holds most of it: names hold 90 of 90 blocks");
 }
 
 /// Three processes with a CPU device each, and two lines.

@@ -75,6 +75,7 @@ void add(const SiteHistory& site, const LeakGrowth& growth, const SurvivorsBySit
                   .told_by_bytes = site.told_by_bytes,
                   .growth = growth,
                   .live_bytes = site.live_bytes,
+                  .live_count = site.live_count,
                   .alloc_count = site.alloc_count};
   const auto known = survivors.find(site_key_of(site));
   if (known != survivors.end()) {

@@ -16,7 +16,7 @@ struct LeakStack {
   uint32_t stack = 0;
   uint64_t told_by_bytes = 0;  ///< as SiteHistory's
   LeakGrowth growth;
-  uint64_t live_bytes = 0;
+  uint64_t live_bytes = 0, live_count = 0;
   uint64_t survivors = 0;      ///< blocks that were made after the warm-up and are still live
   uint64_t largest_bytes = 0;  ///< of these
   uint64_t survivor_bytes = 0;
