@@ -20,6 +20,7 @@
 #include "native/event_stream.h"
 #include "native/columns.h"
 #include "native/raise.h"
+#include "report/describe/source_text.h"
 #include "report/diff_report.h"
 #include "report/json_report.h"
 #include "report/whatif_report.h"
@@ -243,7 +244,8 @@ std::string analysis(const Trace& trace) {
     if (!analyzed) return std::unexpected(analyzed.error());
     const Tables& tables = analyzed->tables();
     if (input.snapshot()) return json_report(analyzed->analysis, tables, -1);
-    auto advice = advise_in_passing(analyzed->analysis, tables, [&] { return input.events(); });
+    auto advice = advise_in_passing(
+        analyzed->analysis, tables, [&] { return input.events(); }, line_text());
     if (!advice) return std::unexpected(advice.error());
     return json_report(analyzed->analysis, tables, -1, &*advice);
   });

@@ -13,6 +13,7 @@
 #include "report/cost_text.h"
 #include "report/describe/end_words.h"
 #include "report/describe/explanation.h"
+#include "report/describe/source_text.h"
 #include "report/json/advice_json.h"
 
 namespace gpumemprof {
@@ -40,7 +41,8 @@ int advise_recording(const std::vector<std::string>& paths, const AdviseArgument
   const Tables& tables = analyzed->tables();
   if (!failure.empty() && analysis.events == 0)
     return report_error("", {ErrorCode::kUsage, failure});
-  auto report = advise_on_recording(analysis, tables, [&] { return input->events(); });
+  auto report =
+      advise_on_recording(analysis, tables, [&] { return input->events(); }, line_text());
   if (!report) return report_error(subject, report.error());
   if (trials) trials->measure(analysis, tables, &*report);
   // Without its holders a leak has no name.

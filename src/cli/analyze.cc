@@ -16,6 +16,7 @@
 #include "report/cost_text.h"
 #include "report/describe/describe.h"
 #include "report/describe/explanation.h"
+#include "report/describe/source_text.h"
 #include "report/json_report.h"
 #include "report/render/text.h"
 #include "report/text_report.h"
@@ -67,9 +68,10 @@ Result<std::optional<AdviceReport>> advice_of(const Analysis& analysis, const Ta
     if (!report) return std::unexpected(report.error());
     return std::optional(std::move(*report));
   };
-  if (reopen && is_asked) return wrapped(advise_on_recording(analysis, tables, *reopen));
+  if (reopen && is_asked)
+    return wrapped(advise_on_recording(analysis, tables, *reopen, line_text()));
   if (reopen && (is_shown || asks_for_advice(analysis, tables)))
-    return wrapped(advise_in_passing(analysis, tables, *reopen));
+    return wrapped(advise_in_passing(analysis, tables, *reopen, line_text()));
   if (is_asked || !arguments.report_path.empty()) {
     AdviceReport report = advise_tensorflow(analysis, tables);
     if (!report.applies && arguments.anonymize)

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
-#include <memory>
 
 #include "analysis/analyze.h"
 #include "analysis/compare/memory_baseline_file.h"
@@ -28,14 +27,8 @@ Result<PeakSubject> measured_program(const RunOutcome& outcome) {
   options.on_progress = [&](double share) { progress.update(share); };
   const auto analyzed = analyze(*input, options);
   if (!analyzed) return std::unexpected(analyzed.error());
-  std::map<const Process*, std::shared_ptr<SourceText>> sources;
   program.memories =
-      peak_memories(analyzed->analysis, analyzed->tables(), working_folder(),
-                    [&](const Process& process, const std::string& file, uint32_t line) {
-                      auto [source, is_first] = sources.try_emplace(&process);
-                      if (is_first) source->second = source_text_of(process);
-                      return source->second ? source->second->line(file, line) : std::string();
-                    });
+      peak_memories(analyzed->analysis, analyzed->tables(), working_folder(), line_text());
   for (PeakMemory& memory : program.memories) {
     if (!memory.is_exact) memory.lost = lost_words(analyzed->analysis.loss);
   }

@@ -9,6 +9,7 @@
 #include "analysis/series/telemetry_series.h"
 #include "report/describe/describe.h"
 #include "report/describe/end_words.h"
+#include "report/describe/source_text.h"
 
 namespace gpumemprof {
 namespace {
@@ -94,8 +95,8 @@ Result<const AdviceReport*> WholeRun::advice() {
     return nullptr;
   if (!advice_) {
     const SourceOpener reopen = [&] { return input_.events(); };
-    auto found = has_all_advice_ ? advise_on_recording(analysis(), tables(), reopen)
-                                 : advise_in_passing(analysis(), tables(), reopen);
+    auto found = has_all_advice_ ? advise_on_recording(analysis(), tables(), reopen, line_text())
+                                 : advise_in_passing(analysis(), tables(), reopen, line_text());
     if (!found) return std::unexpected(found.error());
     advice_ = std::move(*found);
   }

@@ -263,7 +263,7 @@ std::string practice_line(const Tables& tables, uint32_t stack) {
 }
 
 Result<AdviceReport> advise_practices(const Analysis& analysis, const Tables& tables,
-                                      const SourceOpener& open) {
+                                      const SourceOpener& open, const LineText& line_text) {
   AdviceReport report;
   const DeviceAnalysis* main = practice_device(analysis, tables);
   const bool has_shared = std::ranges::any_of(analysis.devices, [&](const DeviceAnalysis& one) {
@@ -280,7 +280,7 @@ Result<AdviceReport> advise_practices(const Analysis& analysis, const Tables& ta
   const Result<GraphEvidence> graph = gather_graph_lives(**source, analysis.ends);
   if (!graph) return std::unexpected(graph.error());
   std::vector<PracticeCandidate> candidates;
-  const PracticeEvidence evidence{analysis, tables, *graph};
+  const PracticeEvidence evidence{analysis, tables, *graph, line_text};
   find_gradient_practices(evidence, &candidates);
   find_activation_practices(evidence, &candidates);
   find_data_practices(evidence, &candidates);
@@ -325,15 +325,16 @@ Result<AdviceReport> advise_practices(const Analysis& analysis, const Tables& ta
 }
 
 Result<AdviceReport> advise_on_recording(const Analysis& analysis, const Tables& tables,
-                                         const SourceOpener& open) {
+                                         const SourceOpener& open, const LineText& line_text) {
   AdviceReport report = advise_tensorflow(analysis, tables);
   if (report.applies) return report;
-  return advise_practices(analysis, tables, open);
+  return advise_practices(analysis, tables, open, line_text);
 }
 
 Result<AdviceReport> advise_in_passing(const Analysis& analysis, const Tables& tables,
-                                       const SourceOpener& open) {
-  if (analysis.events <= kMostEventsInPassing) return advise_on_recording(analysis, tables, open);
+                                       const SourceOpener& open, const LineText& line_text) {
+  if (analysis.events <= kMostEventsInPassing)
+    return advise_on_recording(analysis, tables, open, line_text);
   AdviceReport report = advise_tensorflow(analysis, tables);
   if (report.applies) return report;
   report.not_looked_because = "more than " + std::to_string(kMostEventsInPassing) +

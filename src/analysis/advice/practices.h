@@ -22,6 +22,7 @@
 #include "analysis/advice/practice_replay.h"
 #include "analysis/analysis.h"
 #include "analysis/leaks/graph_lives.h"
+#include "analysis/line_text.h"
 
 namespace gpumemprof {
 
@@ -44,6 +45,7 @@ struct PracticeEvidence {
   const Analysis& analysis;
   const Tables& tables;
   const GraphEvidence& graph;
+  LineText line_text = {};
 };
 
 // One file per group of practices; each appends the practices with evidence.
@@ -94,17 +96,17 @@ using SourceOpener = std::function<Result<std::unique_ptr<EventSource>>()>;
 /// said. `applies` is false where no memory of PyTorch's is in the recording, or nothing is known
 /// of what it is; then `unknown` has the reason.
 Result<AdviceReport> advise_practices(const Analysis& analysis, const Tables& tables,
-                                      const SourceOpener& open);
+                                      const SourceOpener& open, const LineText& line_text = {});
 
 /// The advice of `advise` and of reports for a recording: advice of TensorFlow's, else of PyTorch's
 /// practices, as advise_practices(). Simulated alone.
 Result<AdviceReport> advise_on_recording(const Analysis& analysis, const Tables& tables,
-                                         const SourceOpener& open);
+                                         const SourceOpener& open, const LineText& line_text);
 
 /// The same for a report that nobody asked for advice: not where the passes over the events would
 /// be felt. The reason is in `unknown` then, as "all".
 Result<AdviceReport> advise_in_passing(const Analysis& analysis, const Tables& tables,
-                                       const SourceOpener& open);
+                                       const SourceOpener& open, const LineText& line_text);
 
 /// A pass of advice costs about as much as the analysis itself: half a second for so many.
 inline constexpr uint64_t kMostEventsInPassing = 5'000'000;

@@ -2,6 +2,7 @@
 #include <absl/container/flat_hash_set.h>
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <set>
 #include <string>
@@ -77,11 +78,54 @@ void find_loaded(const PracticeEvidence& evidence, const DeviceAnalysis& device,
   out->push_back(std::move(candidate));
 }
 
-/// What no model made may be data too where a model is trained: autograd does not save a set of
-/// which every step copies a part. Else it is as likely a cache that is made in advance.
-bool is_data(const CategoryHolder& holder, const GraphEvidence& graph) {
-  if (holder.category == Category::kInput) return true;
-  return holder.why == WhyUnknown::kOutside && graph.backward_passes > 0;
+/// The text of the innermost line of code.
+std::string text_where_made(const PracticeEvidence& evidence, const DeviceAnalysis& device,
+                            uint32_t stack) {
+  const Tables& tables = evidence.tables;
+  const uint32_t process = tables.devices[device.device].process;
+  if (!evidence.line_text || process >= tables.processes.size()) return "";
+  const uint32_t node =
+      tables.stacks.find_node(stack, [](const Frame& frame) { return frame.line != 0; });
+  const Frame& frame = tables.stacks.frame_of(node);
+  return evidence.line_text(tables.processes[process], std::string(tables.strings.get(frame.file)),
+                            frame.line);
+}
+
+/// torch.zeros(…), x.new_full(…): the program writes into it later.
+bool makes_buffer(std::string_view text) {
+  const auto is_word = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
+  };
+  for (const std::string_view name : {"zeros", "ones", "empty", "full"}) {
+    for (size_t at = 0; (at = text.find(name, at)) != std::string_view::npos; at += name.size()) {
+      const std::string_view before = text.substr(0, at), behind = text.substr(at + name.size());
+      if (!behind.starts_with('(') && !behind.starts_with("_like(")) continue;
+      if (before.empty() || !is_word(before.back()) || before.ends_with("new_")) return true;
+    }
+  }
+  return false;
+}
+
+/// No buffer that the program fills. What no model made may be data too where a model is trained:
+/// autograd does not save a set of which every step copies a part. Else it is as likely a cache
+/// that is made in advance.
+bool is_data(const CategoryHolder& holder, const PracticeEvidence& evidence,
+             const DeviceAnalysis& device) {
+  const bool may_be = holder.why == WhyUnknown::kOutside && evidence.graph.backward_passes > 0;
+  if (holder.category != Category::kInput && !may_be) return false;
+  const std::string text = text_where_made(evidence, device, holder.stack);
+  if (text.empty()) return holder.category == Category::kInput;
+  return !makes_buffer(text);
+}
+
+/// "train.py:4 (9.77 MiB), train.py:5 (4.88 MiB)"; of one line its name alone.
+std::string lines_with_bytes(const std::vector<std::pair<std::string, uint64_t>>& lines) {
+  constexpr size_t kMostLines = 3;
+  if (lines.size() == 1) return lines[0].first;
+  std::string text;
+  for (size_t i = 0; i < std::min(lines.size(), kMostLines); ++i)
+    text += (i > 0 ? ", " : "") + lines[i].first + " (" + format_bytes(lines[i].second) + ')';
+  return lines.size() > kMostLines ? text + ", …" : text;
 }
 
 /// One large data tensor, allocated once and live to the end, of which each step uses a part.
@@ -100,19 +144,23 @@ void find_whole_data(const PracticeEvidence& evidence, const DeviceAnalysis& dev
   }
   PracticeCandidate candidate(device);
   uint64_t bytes = 0;
+  std::vector<std::pair<std::string, uint64_t>> lines;
   for (const CategoryHolder& holder : device.categories.at_peak) {
     const auto made = evidence.graph.allocated.find(holder.stack);
-    if (!is_data(holder, evidence.graph) || made == evidence.graph.allocated.end()) continue;
+    if (made == evidence.graph.allocated.end()) continue;
     // Batches are made again and again, and are many where they are kept.
     if (made->second.count != holder.count || holder.count > kFew) continue;
     if (holder.bytes / holder.count < kMuchMore * largest_activation) continue;
-    if (is_loaded(tables, holder.stack)) continue;
+    if (is_loaded(tables, holder.stack) || !is_data(holder, evidence, device)) continue;
     bytes += holder.bytes;
     candidate.add_stack(holder.stack, tables);
+    const std::string line = practice_line(tables, holder.stack);
+    const auto known = std::ranges::find(lines, line, &std::pair<std::string, uint64_t>::first);
+    (known == lines.end() ? lines.emplace_back(line, 0) : *known).second += holder.bytes;
   }
   if (bytes == 0 || largest_activation == 0) return;
   candidate.advice.kind = "data_in_memory";
-  candidate.advice.title = "all data made at " + practice_line(tables, candidate.advice.stack) +
+  candidate.advice.title = "all data made at " + lines_with_bytes(lines) +
                            " stays in memory for the whole run: " + format_bytes(bytes) +
                            "; the largest block of a pass is " + format_bytes(largest_activation);
   candidate.advice.fix =

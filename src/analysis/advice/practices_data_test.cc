@@ -27,7 +27,7 @@ struct DataAtPeak {
   }
   std::vector<std::pair<std::string, uint64_t>> found() const {
     std::vector<PracticeCandidate> candidates;
-    find_data_practices({analysis, tables, graph}, &candidates);
+    find_data_practices({analysis, tables, graph, line_text}, &candidates);
     std::vector<std::pair<std::string, uint64_t>> out;
     for (const PracticeCandidate& one : candidates)
       out.emplace_back(one.advice.kind, one.advice.evidence.front().second);
@@ -37,7 +37,12 @@ struct DataAtPeak {
   Analysis analysis;
   Tables tables;
   GraphEvidence graph;
+  LineText line_text;
 };
+
+LineText text_of_all(std::string_view text) {
+  return [text](const Process&, const std::string&, uint32_t) { return std::string(text); };
+}
 
 using FoundData = std::vector<std::pair<std::string, uint64_t>>;
 
@@ -45,12 +50,49 @@ TEST(DataPractices, WhatIsMadeInAdvanceIsDataOnlyWhereAModelIsTrained) {
   DataAtPeak run;
   run.hold({.category = Category::kTemporary}, 10, "/me/train.py", 7);
   run.hold({.category = Category::kUnknown, .why = WhyUnknown::kOutside}, 1000, "/me/train.py", 4);
+  run.line_text = text_of_all("data = torch.tensor(rows)");
   EXPECT_EQ(run.found(), FoundData{}) << "perhaps a KV cache";
   run.graph.backward_passes = 1;
   EXPECT_EQ(run.found(), (FoundData{{"data_in_memory", 1000}}));
   run.graph.backward_passes = 0;
   run.hold({.category = Category::kInput}, 500, "/me/train.py", 5);
   EXPECT_EQ(run.found(), (FoundData{{"data_in_memory", 500}}));
+}
+
+TEST(DataPractices, ABufferThatTheProgramFillsIsNoData) {
+  DataAtPeak run;
+  run.graph.backward_passes = 1;
+  run.hold({.category = Category::kTemporary}, 10, "/me/train.py", 7);
+  run.hold({.category = Category::kUnknown, .why = WhyUnknown::kOutside}, 1000, "/me/train.py", 4);
+  EXPECT_EQ(run.found(), FoundData{}) << "nobody knows what the line does";
+  for (const char* text : {"self.obs = torch.zeros(n, dim)", "x.new_full((n,), 1)",
+                           "full(n, 2)", "torch.empty_like(x)", "fill_ones(a); np.ones(n)"}) {
+    run.line_text = text_of_all(text);
+    EXPECT_EQ(run.found(), FoundData{}) << text;
+  }
+  for (const char* text : {"torch.randn(n)", "fill_ones(n)", "zeros = torch.rand(n)"}) {
+    run.line_text = text_of_all(text);
+    EXPECT_EQ(run.found(), (FoundData{{"data_in_memory", 1000}})) << text;
+  }
+  run.hold({.category = Category::kInput}, 500, "/me/train.py", 5);
+  run.line_text = text_of_all("rows = torch.zeros(n)");
+  EXPECT_EQ(run.found(), FoundData{});
+}
+
+TEST(DataPractices, DataOfTwoLinesHasTheBytesOfEach) {
+  DataAtPeak run;
+  run.hold({.category = Category::kTemporary}, 8, "/x/site-packages/torch/random.py", 7);
+  run.hold({.category = Category::kInput}, 500, "/x/site-packages/torch/random.py", 4);
+  std::vector<PracticeCandidate> candidates;
+  find_data_practices({run.analysis, run.tables, run.graph}, &candidates);
+  EXPECT_TRUE(candidates.at(0).advice.title.contains("made at train.py:4 stays"));
+  run.hold({.category = Category::kInput}, 300, "/x/site-packages/torch/random.py", 5);
+  candidates.clear();
+  find_data_practices({run.analysis, run.tables, run.graph}, &candidates);
+  EXPECT_TRUE(candidates.at(0).advice.title.starts_with(
+      "all data made at train.py:4 (500 B), train.py:5 (300 B) stays in memory for the whole run: "
+      "800 B;"))
+      << candidates[0].advice.title;
 }
 
 TEST(DataPractices, ACheckpointThatWasFreedWhenItWasCopiedIsNotKept) {

@@ -13,7 +13,7 @@ TEST(Practices, LargeRecordingsAreNotReadAgainInPassing) {
     ++opened;
     return fail(ErrorCode::kSystem, "opened");
   };
-  const auto report = advise_in_passing(analysis, Tables(), open);
+  const auto report = advise_in_passing(analysis, Tables(), open, {});
   ASSERT_TRUE(report);
   EXPECT_EQ(opened, 0u);
   EXPECT_FALSE(report->applies);

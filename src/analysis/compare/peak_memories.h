@@ -1,20 +1,17 @@
 // An analysis as the gate compares it: the peak of each kind of device, and its lines.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "analysis/analysis.h"
 #include "analysis/compare/memory_baseline.h"
+#include "analysis/line_text.h"
 
 namespace gpumemprof {
 
 inline constexpr size_t kMostPeakLines = 40;
-
-/// The text of a line of a process' program; empty where it is not known.
-using LineText = std::function<std::string(const Process&, const std::string& file, uint32_t line)>;
 
 /// Kinds in the order of their names. `folder`: what files are named relative to.
 std::vector<PeakMemory> peak_memories(const Analysis& analysis, const Tables& tables,

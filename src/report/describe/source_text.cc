@@ -4,6 +4,7 @@
 #include <sys/utsname.h>
 
 #include <algorithm>
+#include <map>
 
 #include "base/file.h"
 #include "report/describe/facts.h"
@@ -67,6 +68,15 @@ std::shared_ptr<SourceText> source_text_of(const Process& process) {
   utsname here;
   if (!start.known || uname(&here) != 0 || process.host != here.nodename) return nullptr;
   return std::make_shared<SourceText>(start.time_us);
+}
+
+LineText line_text() {
+  auto sources = std::make_shared<std::map<const Process*, std::shared_ptr<SourceText>>>();
+  return [sources](const Process& process, const std::string& file, uint32_t line) {
+    const auto [source, is_first] = sources->try_emplace(&process);
+    if (is_first) source->second = source_text_of(process);
+    return source->second ? source->second->line(file, line) : std::string();
+  };
 }
 
 }  // namespace gpumemprof

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "analysis/line_text.h"
 #include "trace/tables.h"
 
 namespace gpumemprof {
@@ -35,5 +36,7 @@ class SourceText {
 /// The text of what a process ran. Null where it ran on another machine, which may have another
 /// file by that name, or nobody knows when.
 std::shared_ptr<SourceText> source_text_of(const Process& process);
+/// Of any process; the tables that they are in must stay.
+LineText line_text();
 
 }  // namespace gpumemprof
