@@ -189,6 +189,32 @@ def test_the_hidden_iterator_of_a_comprehension_is_no_name():
     assert "Replay.kept" in names and ".0" not in names
 
 
+class Study:
+    def __init__(self):
+        self.callbacks, self.by_name = [], {}
+
+
+def test_of_functions_in_a_list_the_list_is_the_holder_unless_they_fill_one_of_their_own():
+    import gpumemprof
+
+    study = Study()
+
+    def add():
+        model = torch.nn.Linear(3, 3)
+        study.callbacks.append(lambda: model)
+
+    def add_filling():
+        seen = [torch.zeros(3) for _ in range(5)]
+        study.by_name["seen"] = lambda: seen
+
+    add()
+    add()
+    add_filling()
+    found = {(one["name"], one["owner"]): one["tensors"] for one in gpumemprof.why_alive()}
+    assert found["Study.callbacks", "attribute"] == 4  # two models with a weight and a bias each
+    assert found["seen", "closure"] == 5
+
+
 class Queue(torch.nn.Module):
     def __init__(self):
         super().__init__()

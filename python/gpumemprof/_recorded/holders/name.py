@@ -120,12 +120,15 @@ class _Reading:
         self.name, self.owner = f"{name_of_class(kind)}.{attribute}", "module attribute"
 
     def _closure(self, function: types.FunctionType, following: list[object]) -> None:
-        cells = function.__closure__ or ()
-        # Its cells hang on a tuple of its own, which is one step of the way.
+        cells = function.__closure__
+        if cells is None or following[0] is not cells:
+            return
+        # Of many functions that each keep a model, what grows is the list that they are in.
+        if self.through and name_of_class(type(following[2])) not in _CONTAINERS:
+            return
         for name, cell in zip(function.__code__.co_freevars, cells):
-            if any(cell is one for one in following[:2]):
+            if cell is following[1]:
                 self.name, self.owner = name, "closure"
-                del following[0]
 
     def _settle(self, owner: str) -> None:
         self.owner, self.is_settled = owner, True
