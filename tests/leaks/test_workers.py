@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-SAMPLES, WORKERS, EDGE = 240, 2, 64
+SAMPLES, WORKERS, BATCH, EDGE = 240, 2, 8, 64
 BLOCK_BYTES = 3 * EDGE * EDGE * 4
 PROGRAM = f"""
 import sys
@@ -26,7 +26,7 @@ class Images(torch.utils.data.Dataset):
 def main():
     net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear({EDGE * EDGE}, 4))
     optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
-    for rows in torch.utils.data.DataLoader(Images(), 8, num_workers={WORKERS}, multiprocessing_context=sys.argv[1]):
+    for rows in torch.utils.data.DataLoader(Images(), {BATCH}, num_workers={WORKERS}, multiprocessing_context=sys.argv[1]):
         optimizer.zero_grad()
         net(rows).square().mean().backward()
         optimizer.step()
@@ -46,6 +46,7 @@ def test_workers_that_keep_the_same_are_one_leak_with_its_holder(tmp_path, how):
     evidence = leak["evidence"]
     assert (leak["name"], evidence["holder_name"]) == ("worker_growth", "Images.cache")
     assert evidence["processes"] == WORKERS
+    assert evidence["bytes_a_step"] == BATCH * BLOCK_BYTES  # a step is a task
     # Every image that was made is kept until its worker ends.
     assert leak["bytes"] == SAMPLES // WORKERS * BLOCK_BYTES
     assert evidence["all_processes_bytes"] == SAMPLES * BLOCK_BYTES

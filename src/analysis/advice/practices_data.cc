@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cctype>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -219,36 +220,62 @@ void find_leaking(const PracticeEvidence& evidence, const DeviceAnalysis& device
   }
 }
 
-/// Batches that workers made ahead lie in shared memory until they are taken.
+/// What a worker makes in one task, of the stacks that it holds at the peak. Where nothing tells its
+/// tasks apart, each stack makes one block of a batch.
+uint64_t batch_bytes_of(const PracticeEvidence& evidence, const DeviceAnalysis& device,
+                        const absl::flat_hash_map<uint32_t, uint32_t>& stacks) {
+  const uint32_t process = evidence.tables.devices[device.device].process;
+  uint64_t bytes = 0;
+  for (const auto& [stack, group] : stacks) {
+    const auto batches = evidence.graph.loader_batches.find({process, stack});
+    const auto made = evidence.graph.allocated.find(stack);
+    if (batches != evidence.graph.loader_batches.end() && batches->second.tasks > 1)
+      bytes += batches->second.largest_bytes;
+    else if (made != evidence.graph.allocated.end())
+      bytes += made->second.largest_bytes;
+  }
+  return bytes;
+}
+
+/// Batches that workers made ahead lie in shared memory until they are taken. Of several workers the
+/// one that holds most is told.
 void find_prefetched(const PracticeEvidence& evidence, std::vector<PracticeCandidate>* out) {
   constexpr uint64_t kEnough = 2;  // batches of each worker, DataLoader's default
   const Tables& tables = evidence.tables;
+  std::optional<PracticeCandidate> most;
+  uint64_t workers = 0, most_bytes = 0, most_blocks = 0, batch_bytes = 0;
   for (const DeviceAnalysis& device : evidence.analysis.devices) {
     if (device.device >= tables.devices.size()) continue;
     if (device_name(tables.devices[device.device]) != "shared memory") continue;
     PracticeCandidate candidate(device);
-    uint64_t bytes = 0, count = 0, largest = 0;
+    uint64_t bytes = 0, count = 0;
     for (const Holder& holder : device.holders_at_peak) {
       if (!has_file(tables, holder.stack, "/torch/utils/data/_utils/worker.py")) continue;
       bytes += holder.bytes, count += holder.count;
       candidate.add_stack(holder.stack, tables);
-      if (const auto made = evidence.graph.allocated.find(holder.stack);
-          made != evidence.graph.allocated.end())
-        largest += made->second.largest_bytes;
     }
-    if (bytes <= (kEnough + 1) * largest) continue;
-    candidate.advice.kind = "prefetch";
-    candidate.advice.title = "a DataLoader worker holds " + format_bytes(bytes) +
-                             " of prefetched batches, " + format_bytes(largest) + " each";
-    candidate.advice.fix =
-        "Give the DataLoader prefetch_factor=2 and no more workers than the model keeps busy: "
-        "create_optimized_dataloader";
-    candidate.advice.evidence = {
-        {"ahead_bytes", bytes}, {"batch_bytes", largest}, {"blocks", count}};
-    candidate.change.rule = TraceChange::Rule::kGone;
-    candidate.change.stays_bytes = (kEnough + 1) * largest;  // and the one that it makes
-    out->push_back(std::move(candidate));
+    const uint64_t batch = batch_bytes_of(evidence, device, candidate.change.group_of);
+    if (bytes <= (kEnough + 1) * batch) continue;  // and the one that it makes
+    ++workers;
+    if (most && bytes <= most_bytes) continue;
+    most = std::move(candidate);
+    most_bytes = bytes, most_blocks = count, batch_bytes = batch;
   }
+  if (!most) return;
+  most->advice.kind = "prefetch";
+  most->advice.title =
+      (workers == 1 ? "a DataLoader worker holds " + format_bytes(most_bytes)
+                    : std::to_string(workers) + " DataLoader workers hold up to " +
+                          format_bytes(most_bytes) + " each") +
+      " of prefetched batches, " + format_bytes(batch_bytes) + " a batch";
+  most->advice.fix =
+      "Give the DataLoader prefetch_factor=2 and no more workers than the model keeps busy: "
+      "create_optimized_dataloader";
+  most->advice.evidence = {
+      {"ahead_bytes", most_bytes}, {"batch_bytes", batch_bytes}, {"blocks", most_blocks}};
+  most->change.rule = TraceChange::Rule::kGone;
+  most->change.stays_bytes = (kEnough + 1) * batch_bytes;
+  out->push_back(std::move(*most));
 }
 
 /// Of a program that ran out of memory: what goes with one batch, but for the part that stays.

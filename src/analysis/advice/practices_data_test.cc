@@ -114,6 +114,39 @@ TEST(DataPractices, WhatWasLoadedAfterTheLastStepMayBeTheOptimizers) {
   EXPECT_EQ(run.found(), (FoundData{{"checkpoint_file_kept", 500}}));
 }
 
+/// Two workers, whose tasks make three blocks of 50 KiB each: 150 KiB.
+TEST(DataPractices, PrefetchedBatchesAreWhatTasksMade) {
+  DataAtPeak run;
+  const Frame frame{run.tables.strings.intern("/v/torch/utils/data/_utils/worker.py"),
+                    run.tables.strings.intern("_worker_loop"), 374};
+  const uint32_t stack = run.tables.stacks.push(0, run.tables.stacks.intern_frame(frame));
+  run.tables.processes.resize(3);
+  run.analysis.devices.resize(3);
+  run.graph.allocated[stack] = {.count = 300, .largest_bytes = 50 << 10};
+  for (uint16_t worker = 1; worker <= 2; ++worker) {
+    run.tables.devices.push_back({.process = worker, .layer = Layer::kHost});
+    run.analysis.devices[worker].device = worker;
+    run.graph.loader_batches[{worker, stack}] = {.tasks = 50, .largest_bytes = 150 << 10};
+  }
+  const auto titles = [&](uint64_t blocks_of_first, uint64_t blocks_of_second) {
+    const auto blocks = [&](uint64_t count) { return Holder{stack, count * (50 << 10), count}; };
+    run.analysis.devices[1].holders_at_peak = {blocks(blocks_of_first)};
+    run.analysis.devices[2].holders_at_peak = {blocks(blocks_of_second)};
+    std::vector<PracticeCandidate> found;
+    find_data_practices({run.analysis, run.tables, run.graph}, &found);
+    std::vector<std::string> out;
+    for (const PracticeCandidate& one : found) out.push_back(one.advice.title);
+    return out;
+  };
+  EXPECT_EQ(titles(6, 9), std::vector<std::string>{}) << "two, and one that is being made";
+  EXPECT_EQ(titles(6, 12),
+            std::vector<std::string>{
+                "a DataLoader worker holds 600 KiB of prefetched batches, 150 KiB a batch"});
+  EXPECT_EQ(titles(15, 12),
+            std::vector<std::string>{"2 DataLoader workers hold up to 750 KiB each of prefetched "
+                                     "batches, 150 KiB a batch"});
+}
+
 TEST(DataPractices, MappedFilesAreSuggestedOnlyBeforeTheFirstBackwardPass) {
   DataAtPeak run;
   run.hold({.category = Category::kWeightCopy}, 1000, "/x/torch/serialization.py", 5);

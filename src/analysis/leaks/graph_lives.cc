@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "analysis/categories/attribution.h"
+#include "analysis/categories/loader_tasks.h"
 #include "base/path_parts.h"
 #include "trace/module_path.h"
 
@@ -112,8 +113,27 @@ class GraphLivesGatherer {
     if (sizes.by_size.size() < StackSizes::kMostSizes ||
         sizes.by_size.contains(batch.size_bytes[i]))
       ++sizes.by_size[batch.size_bytes[i]];
+    if (batch.device[i] < tables_.devices.size())
+      take_task(tables_.devices[batch.device[i]].process, batch.stack[i], batch.size_bytes[i]);
     blocks_[key] = {batch.size_bytes[i], evidence.backward_passes, event, batch.stack[i],
                     batch.device[i]};
+  }
+
+  void take_task(uint32_t process, uint32_t stack, uint64_t size_bytes) {
+    const uint32_t frame = task_frame_of(stack);
+    if (frame == 0) return;
+    const uint64_t turn = turns_[process].of_line(frame);
+    LoaderBatches& batches = evidence.loader_batches[{process, stack}];
+    if (batches.turn != turn) batches.turn = turn, batches.turn_bytes = 0, ++batches.tasks;
+    batches.turn_bytes += size_bytes;
+    batches.largest_bytes = std::max(batches.largest_bytes, batches.turn_bytes);
+  }
+
+  uint32_t task_frame_of(uint32_t stack) {
+    constexpr uint32_t kUnknown = UINT32_MAX;
+    if (stack >= task_frames_.size()) task_frames_.resize(size_t{stack} + 1, kUnknown);
+    if (task_frames_[stack] == kUnknown) task_frames_[stack] = task_frame(tables_, stack);
+    return task_frames_[stack];
   }
 
   void free(uint64_t key, uint32_t thread) {
@@ -178,6 +198,8 @@ class GraphLivesGatherer {
   // By module, and by what it is in: number of the last backward pass that ran through it, from 1.
   absl::flat_hash_map<std::string_view, uint64_t> last_pass_;
   std::vector<uint64_t> events_of_;  // by device, so far
+  std::vector<uint32_t> task_frames_;  // by stack
+  absl::flat_hash_map<uint32_t, LoaderTurns> turns_;  // by process
 };
 
 }  // namespace

@@ -36,11 +36,19 @@ struct StackSizes {
   uint64_t last_pass = 0, longest_pause = 0;
 };
 
+/// What the tasks of a DataLoader's worker made at one stack.
+struct LoaderBatches {
+  uint64_t tasks = 0, largest_bytes = 0;  ///< with one task alone nothing tells them apart
+  uint64_t turn = 0, turn_bytes = 0;      ///< of the last task
+};
+
 struct GraphEvidence {
   /// By stack: results of operations in modules' calls and of losses, no parameters or data.
   absl::flat_hash_map<uint32_t, GraphLives> by_stack;
   uint64_t backward_passes = 0;
   absl::flat_hash_map<uint32_t, StackSizes> allocated;  ///< by stack
+  /// By process and stack.
+  absl::flat_hash_map<std::pair<uint32_t, uint32_t>, LoaderBatches> loader_batches;
   /// Process and name of what was told to be an optimizer's state, at any time.
   absl::flat_hash_set<std::pair<uint32_t, uint32_t>> optimizer_states;
   /// By device, which of its events allocated what torch.load() made and a model or an optimizer

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "analysis/categories/loader_tasks.h"
+
 namespace gpumemprof {
 namespace {
 
@@ -64,6 +66,8 @@ struct LeakGatherer::Open : SiteHistory {
   uint32_t allocs = 0;      // in it
   uint64_t floor_bytes = 0;
   uint64_t allocated_bytes = 0;  // in it
+  uint32_t task_frame = 0;
+  uint64_t turn = 0;  // the last in which it allocated
   // As they were right after the allocation with the number `before_frees`: what was freed since
   // may be the end of the program.
   uint64_t before_frees = UINT64_MAX;
@@ -83,6 +87,7 @@ struct LeakGatherer::Running {
   std::vector<uint64_t> end_ns;
   std::vector<Open> sites;
   absl::flat_hash_set<uint32_t> state_names;
+  LoaderTurns turns;
   uint32_t window() const { return static_cast<uint32_t>(end_ns.size()) - 1; }
 };
 
@@ -164,6 +169,7 @@ void LeakGatherer::resync(uint16_t index, const DeviceState& state) {
 LeakGatherer::Open& LeakGatherer::new_site(Running& process, uint16_t device, uint32_t stack) {
   Open& site = process.sites.emplace_back();
   site.stack = stack, site.device = device;
+  site.task_frame = task_frame(*tables_, stack);
   return site;
 }
 
@@ -263,6 +269,10 @@ void LeakGatherer::on_alloc(size_t i, uint16_t device) {
   site.allocated_bytes += size;
   site.last_alloc = process->allocs;
   if (site.first_alloc == 0) site.first_alloc = process->allocs;
+  if (site.task_frame != 0) {
+    const uint64_t turn = process->turns.of_line(site.task_frame);
+    site.turns += turn != site.turn, site.turn = turn;
+  }
   if (size > site.largest_bytes) {
     site.largest_bytes = size, site.largest_count = 1, site.last_larger = process->allocs;
     ++site.larger_count, site.larger_bytes += size;

@@ -39,6 +39,7 @@ struct SiteHistory {
   uint64_t largest_count = 0;  ///< blocks as large as the largest
   uint64_t last_larger = 0;    ///< as `last_alloc`, of the last block that was larger than all before
   uint64_t other_block_bytes = 0;  ///< of the last block that was not
+  uint64_t turns = 0;  ///< in a DataLoader's worker, how often its line had a turn; 0: elsewhere
   std::vector<HeldCell> cells;              ///< windows ascending
 };
 

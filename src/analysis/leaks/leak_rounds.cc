@@ -403,6 +403,15 @@ std::optional<Beat> beat_of_calls(const Stacks& of_process, const Tables& tables
   return std::nullopt;
 }
 
+/// A task of a DataLoader's worker is one round, however many samples it makes and whatever these are
+/// joined into: how many there were, if the stack allocates equally often in each; else 0.
+uint64_t tasks_of(const Beat& metronome) {
+  const uint64_t turns = metronome.site->turns;
+  const bool is_whole = metronome.allocs_a_round == 1 &&
+                        metronome.count == metronome.site->alloc_count && turns >= kLeastRounds;
+  return is_whole && metronome.count % turns == 0 ? turns : 0;
+}
+
 }  // namespace
 
 std::optional<Rounds> find_rounds(const ProcessHistory& history, const Tables& tables,
@@ -433,6 +442,9 @@ std::optional<Rounds> find_rounds(const ProcessHistory& history, const Tables& t
   if (!loop.is_fit)
     calls = beat_of_calls(stacks, tables, history.windows(), from_window, *metronome);
   if (calls) metronome = &*calls, count = calls->count;
+  uint64_t allocs_a_round = metronome->allocs_a_round;
+  if (const uint64_t tasks = tasks_of(*metronome); tasks != 0)
+    allocs_a_round = count / tasks, count = tasks;
   if (count < kLeastSteps) {
     *why_none = "the line of the repeated allocations is called fewer than " +
                 std::to_string(kLeastSteps) + " times";
@@ -441,7 +453,7 @@ std::optional<Rounds> find_rounds(const ProcessHistory& history, const Tables& t
   Rounds out{.stack = metronome->site->stack,
              .cells = metronome->site->cells,
              .count = count,
-             .allocs_a_round = metronome->allocs_a_round,
+             .allocs_a_round = allocs_a_round,
              .in_worker = loop.in_worker};
   out.have_passes = std::ranges::any_of(beats, [&](const Beat& beat) {
     return 2 * beat.count >= loop.count && beat.is_pass;
