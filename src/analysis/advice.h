@@ -30,6 +30,7 @@ struct Advice {
   uint32_t stack = 0;               ///< StackTable id of the line that matters; 0: none
   uint16_t device = 0;              ///< index in Tables::devices
   uint64_t peak_bytes = 0;          ///< of that device; 0: not told
+  std::string peak_of = {};  ///< "process 7, cpu", where it is not the peak that the analysis tells
   uint64_t changed_peak_bytes = 0;  ///< of the run with the change; 0: not measured
   /// Median time of a step before and with the change, where both were measured.
   std::optional<uint64_t> step_ns, changed_step_ns;

@@ -50,3 +50,7 @@ def test_workers_that_keep_the_same_are_one_leak_with_its_holder(tmp_path, how):
     # Every image that was made is kept until its worker ends.
     assert leak["bytes"] == SAMPLES // WORKERS * BLOCK_BYTES
     assert evidence["all_processes_bytes"] == SAMPLES * BLOCK_BYTES
+    advice = json.loads(harness.execute([harness.COMMAND, "advise", done.folder, "--format", "json"]).ok().stdout)["advice"]
+    (told,) = (one for one in advice if one["kind"] == "worker_growth")
+    assert told["bytes"] == leak["bytes"]  # the last image is made at the worker's peak
+    assert told["title"] == f"{leak['title']}; {WORKERS} processes do the same, and these are the figures of the worst"

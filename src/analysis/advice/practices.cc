@@ -1,12 +1,14 @@
 #include "analysis/advice/practices.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <tuple>
 
 #include "analysis/advice/tensorflow_advice.h"
 #include "analysis/leaks/leaks.h"
 #include "base/size.h"
+#include "trace/device_place.h"
 #include "trace/holder_lines.h"
 
 namespace gpumemprof {
@@ -115,6 +117,7 @@ void add_unknown(const Analysis& analysis, const Tables& tables, const DeviceAna
 template <class Stacks>
 bool is_mostly_of(const DeviceAnalysis& device, const PracticeCandidate& one,
                   const Stacks& others) {
+  if (one.change.device != device.device) return false;
   uint64_t all = 0, theirs = 0;
   for (const CategoryHolder& holder : device.categories.at_peak) {
     if (!one.change.group_of.contains(holder.stack)) continue;
@@ -190,17 +193,19 @@ void take_suggestions(const DeviceAnalysis* main, std::vector<PracticeCandidate>
   const auto is_most = [](const PracticeCandidate& one) {
     return one.is_of_leak && 2 * one.advice.bytes > one.advice.peak_bytes;
   };
-  const auto leak = std::ranges::find_if(*candidates, is_most);
-  const uint16_t device = leak == candidates->end() ? 0 : leak->advice.device;
-  const std::string why =
-      leak == candidates->end() ? "" : "a leak has " + format_bytes(leak->advice.bytes) +
-                                           " of the peak: end it, and record again";
+  std::map<uint16_t, std::string> why_of;  // by device
+  for (const PracticeCandidate& one : *candidates) {
+    if (is_most(one))
+      why_of.try_emplace(one.advice.device, "a leak has " + format_bytes(one.advice.bytes) +
+                                                " of the peak: end it, and record again");
+  }
   for (PracticeCandidate& one : *candidates) {
-    if (why.empty() || one.is_of_leak || one.advice.device != device) {
+    const auto why = why_of.find(one.advice.device);
+    if (why == why_of.end() || one.is_of_leak) {
       report->advice.push_back(std::move(one.advice));
       continue;
     }
-    std::pair left_out(one.advice.kind, why);
+    std::pair left_out(one.advice.kind, why->second);
     if (std::ranges::find(report->unknown, left_out) == report->unknown.end())
       report->unknown.push_back(std::move(left_out));
   }
@@ -232,13 +237,17 @@ bool is_told_by_no_recording(std::string_view kind, std::string_view why) {
   return std::ranges::find(kUntold, std::pair(kind, why)) != std::end(kUntold);
 }
 
+bool is_of_practices(const DeviceAnalysis& device, const Tables& tables) {
+  if (!device.categories.is_known || device.device >= tables.devices.size()) return false;
+  const Device& memory = tables.devices[device.device];
+  if (is_tensorflow(memory) || is_jax(memory) || memory.layer == Layer::kDriver) return false;
+  return memory.layer != Layer::kHost && device_name(memory) != "shared memory";
+}
+
 const DeviceAnalysis* practice_device(const Analysis& analysis, const Tables& tables) {
   const DeviceAnalysis* best = nullptr;
   for (const DeviceAnalysis& device : analysis.devices) {
-    if (!device.categories.is_known || device.device >= tables.devices.size()) continue;
-    const Device& memory = tables.devices[device.device];
-    if (is_tensorflow(memory) || is_jax(memory) || memory.layer == Layer::kDriver) continue;
-    if (memory.layer == Layer::kHost || device_name(memory) == "shared memory") continue;
+    if (!is_of_practices(device, tables)) continue;
     const auto rank = [&](const DeviceAnalysis& one) {
       return std::pair(!is_host_memory(tables.devices[one.device]), one.figures.peak_bytes);
     };
@@ -304,6 +313,8 @@ Result<AdviceReport> advise_practices(const Analysis& analysis, const Tables& ta
       Advice& advice = candidates[i].advice;
       advice.device = candidates[i].change.device;
       advice.peak_bytes = peak_bytes_of(analysis, advice.device);
+      if (!main || advice.device != main->device)
+        advice.peak_of = device_place(tables, tables.devices[advice.device]);
       // A change that affects no block of the trace needs no replay.
       const bool is_replayed = candidates[i].change.has_blocks();
       const uint64_t after =

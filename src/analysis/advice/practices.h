@@ -78,8 +78,11 @@ void order_advice(std::vector<Advice>* advice);
 /// An entry of AdviceReport::unknown that every recording of PyTorch's has, with the same reason.
 bool is_told_by_no_recording(std::string_view kind, std::string_view why);
 
-/// The first device of PyTorch's on which the categories are known: an accelerator before the CPU,
-/// the higher peak first. Null where there is none.
+/// It is one of PyTorch's, on which the categories are known.
+bool is_of_practices(const DeviceAnalysis& device, const Tables& tables);
+
+/// The first device is_of_practices(): an accelerator before the CPU, the higher peak first. Null
+/// where there is none.
 const DeviceAnalysis* practice_device(const Analysis& analysis, const Tables& tables);
 
 /// Frames of the lines that a finding is about, into `frames`.

@@ -173,6 +173,15 @@ void find_whole_data(const PracticeEvidence& evidence, const DeviceAnalysis& dev
   out->push_back(std::move(candidate));
 }
 
+/// What is behind a finding that is one of several processes'.
+std::string of_processes(const Finding& finding) {
+  const auto processes = std::ranges::find(finding.evidence, "processes",
+                                           &std::pair<std::string, uint64_t>::first);
+  if (processes == finding.evidence.end()) return "";
+  return "; " + std::to_string(processes->second) +
+         " processes do the same, and these are the figures of the worst";
+}
+
 /// Lines that keep more with every step, as the leaks have it; what was made in a step goes with
 /// it.
 void find_leaking(const PracticeEvidence& evidence, const DeviceAnalysis& device,
@@ -200,7 +209,7 @@ void find_leaking(const PracticeEvidence& evidence, const DeviceAnalysis& device
       candidate.advice.kind = is_input                   ? "inputs_kept"
                               : finding.name == "growth" ? "leak"
                                                          : finding.name;
-      candidate.advice.title = finding.title;
+      candidate.advice.title = finding.title + of_processes(finding);
       candidate.advice.fix =
           is_input ? "Keep numbers or paths instead of used batches" : finding.fix;
       candidate.advice.stack = finding.stack;
@@ -341,7 +350,8 @@ void find_data_practices(const PracticeEvidence& evidence,
   if (!device) return;
   find_loaded(evidence, *device, candidates);
   find_whole_data(evidence, *device, candidates);
-  find_leaking(evidence, *device, candidates);
+  for (const DeviceAnalysis& one : evidence.analysis.devices)
+    if (is_of_practices(one, evidence.tables)) find_leaking(evidence, one, candidates);
   find_batch(evidence, *device, candidates);
 }
 

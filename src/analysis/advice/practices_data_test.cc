@@ -162,5 +162,33 @@ TEST(DataPractices, MappedFilesAreSuggestedOnlyBeforeTheFirstBackwardPass) {
   EXPECT_FALSE(suggests());
 }
 
+/// A worker with 50 B at its peak leaks, as five others do; its parent holds 1,000 B.
+TEST(DataPractices, ALeakOfAWorkerIsToldThoughItsParentHoldsMore) {
+  DataAtPeak run;
+  run.hold({.category = Category::kParameter}, 1000, "/me/train.py", 7);
+  run.tables.processes.resize(2);
+  run.tables.devices.push_back({.process = 1});
+  DeviceAnalysis& worker = run.analysis.devices.emplace_back();
+  worker.device = 1, worker.categories.is_known = true, worker.figures.peak_bytes = 50;
+  const Frame frame{run.tables.strings.intern("/me/train.py"),
+                    run.tables.strings.intern("serve"), 9};
+  const uint32_t stack = run.tables.stacks.push(0, run.tables.stacks.intern_frame(frame));
+  worker.categories.at_peak = {{.stack = stack, .bytes = 50, .count = 1}};
+  run.analysis.findings = {{.kind = FindingKind::kLeak,
+                            .name = "worker_growth",
+                            .title = "a worker keeps more",
+                            .evidence = {{"processes", 6}},
+                            .stack = stack,
+                            .device = 1}};
+  std::vector<PracticeCandidate> found;
+  find_data_practices({run.analysis, run.tables, run.graph}, &found);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].advice.kind, "worker_growth");
+  EXPECT_EQ(found[0].advice.title,
+            "a worker keeps more; 6 processes do the same, and these are the figures of the worst");
+  EXPECT_EQ(found[0].advice.evidence.front().second, 50u);
+  EXPECT_EQ(found[0].change.device, 1);
+}
+
 }  // namespace
 }  // namespace gpumemprof

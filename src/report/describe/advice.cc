@@ -25,8 +25,9 @@ std::string saving_words(const Advice& one) {
                        format_bytes(one.changed_peak_bytes));
   else
     text =
-        fmt::format("{} of the {} {}, {}", format_bytes(one.bytes), peak,
+        fmt::format("{} of the {} {}{}, {}", format_bytes(one.bytes), peak,
                     one.is_of_reserved ? "reserved at most" : "peak",
+                    one.peak_of.empty() ? "" : " of " + one.peak_of,
                     one.basis == SavingBasis::kMeasured ? "measured in a second run with the change"
                                                         : "simulated on the recorded trace");
   if (one.step_ns && one.changed_step_ns)

@@ -15,6 +15,7 @@
 #include "report/describe/sections.h"
 #include "report/describe/snapshot_words.h"
 #include "report/words.h"
+#include "trace/device_place.h"
 
 namespace gpumemprof {
 namespace {
@@ -239,15 +240,9 @@ Section peak_section(const Subject& subject, std::string_view nothing) {
 
 namespace {
 
-/// "cpu"; of one of several processes "process 7, cpu", of a rank "rank 1, cpu".
 std::string place_of(const Finding& finding, const Tables& tables) {
   if (finding.device == kOfTheHost) return "host";
-  const Device& device = device_at(tables, finding.device);
-  const Process& process = process_at(tables, device.process);
-  if (tables.processes.size() < 2 || (!process.rank && process.pid == 0))
-    return device_name(device);
-  return process.rank ? fmt::format("rank {}, {}", *process.rank, device_name(device))
-                      : fmt::format("process {}, {}", process.pid, device_name(device));
+  return device_place(tables, device_at(tables, finding.device));
 }
 
 }  // namespace
