@@ -5,6 +5,7 @@
 #include <span>
 
 #include "analysis/categories/categories.h"
+#include "analysis/categories/mapped_files.h"
 #include "analysis/driver/driver_memories.h"
 #include "analysis/gatherer.h"
 #include "analysis/leaks/leak_findings.h"
@@ -322,13 +323,16 @@ uint64_t peak_allocated_bytes(const DeviceAnalysis& device) {
   return device.figures.peak_bytes;
 }
 
-/// Which memory a report is about, the last first.
+/// Which memory a report is about, the last first. Of a file that is mapped only what is touched
+/// takes memory.
 enum MemoryRank { kMaps, kMalloc, kTensors, kAccelerator };
 
-static MemoryRank rank_of(const Device& memory) {
+static MemoryRank rank_of(const DeviceAnalysis& device, const Tables& tables) {
+  const Device& memory = tables.devices[device.device];
   if (!is_host_memory(memory)) return kAccelerator;
-  if (!is_host_blocks(memory)) return kTensors;
-  return memory.name == "malloc" ? kMalloc : kMaps;
+  if (is_host_blocks(memory)) return memory.name == "malloc" ? kMalloc : kMaps;
+  const uint64_t mapped = mapped_file_bytes(tables, device.device, device.holders_at_peak);
+  return 2 * mapped > device.figures.peak_bytes ? kMaps : kTensors;
 }
 
 const DeviceAnalysis* main_device(const Analysis& analysis, const Tables& tables,
@@ -340,7 +344,7 @@ const DeviceAnalysis* main_device(const Analysis& analysis, const Tables& tables
     const bool is_known = device.device < tables.devices.size();
     // The regions that a pool is made of hold its blocks, which are what was asked for.
     if (is_known && tables.devices[device.device].layer == Layer::kDriver) return;
-    const int rank = is_known ? rank_of(tables.devices[device.device]) : kTensors;
+    const int rank = is_known ? rank_of(device, tables) : kTensors;
     const bool better = best == nullptr || rank > best_rank ||
                         (rank == best_rank &&
                          device.figures.peak_bytes > best->figures.peak_bytes);

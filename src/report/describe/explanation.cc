@@ -5,7 +5,9 @@
 #include <algorithm>
 
 #include "analysis/categories/category_sums.h"
+#include "analysis/categories/mapped_files.h"
 #include "analysis/finding.h"
+#include "analysis/leaks/leaks.h"
 #include "analysis/oom_message/byte_range.h"
 #include "analysis/pass/op_names.h"
 #include "analysis/replay/settings_study.h"
@@ -95,6 +97,7 @@ class Paragraph {
   PeakExplanation write() {
     write_what();
     write_where();
+    write_mapped();
     const size_t before = out_.text.size() + 1;  // the space
     write_next();
     out_.next = out_.text.substr(std::min(before, out_.text.size()));
@@ -186,11 +189,20 @@ class Paragraph {
         find_module(sums.modules);
         return ": " + largest_categories(sums.categories);
       }
-      why = known.is_by_rules ? "stacks and lifetimes match no rule"
-                              : "the recording has no modules and no tensor roles";
+      why = known.is_by_rules       ? "stacks and lifetimes match no rule"
+            : has_types_elsewhere() ? "no module made them and they have no tensor role"
+                                    : "the recording has no modules and no tensor roles";
     }
     if (const std::string layers = largest_layers(); !layers.empty()) return ": " + layers;
     return why.empty() ? "" : "; their types are unknown, because " + why;
+  }
+
+  bool has_types_elsewhere() const {
+    return std::ranges::any_of(analysis_.devices, [](const DeviceAnalysis& one) {
+      return std::ranges::any_of(one.categories.at_peak, [](const CategoryHolder& holder) {
+        return holder.category != Category::kUnknown;
+      });
+    });
   }
 
   /// Of TensorFlow: "33.0 % optimizer sequential/dense, 20.1 % gradient and 9.3 % of unknown type";
@@ -254,6 +266,22 @@ class Paragraph {
     say(fmt::format("{}{} allocated most: {}{}.", lacks_most ? "Of the rest, " : "",
                     headline_text(tables_, line.node, folder_),
                     share(figure("line_1_bytes", line.bytes)), module_));
+  }
+
+  /// A file that a tensor maps is no part of the peak, and may be much larger.
+  void write_mapped() {
+    for (const DeviceAnalysis& other : analysis_.devices) {
+      const auto& holders = other.holders_at_peak;
+      const uint64_t bytes = mapped_file_bytes(tables_, other.device, holders);
+      if (bytes == 0 || bytes < peak_ / kLeastShare) continue;
+      const auto mapped = std::ranges::find_if(
+          holders, [&](const Holder& holder) { return maps_file(tables_, holder.stack); });
+      say(fmt::format("{}{} are files that {} maps; only the pages that are touched take memory.",
+                      format_bytes(figure("mapped_file_bytes", bytes)),
+                      &other == &device_ ? "" : " more",
+                      headline_text(tables_, leak_line(tables_, mapped->stack), folder_)));
+      return;
+    }
   }
 
   const char* or_checkpointing() const { return cannot_checkpoint_ ? "" : " or checkpointing"; }

@@ -322,5 +322,27 @@ TEST(Explanation, NothingOfTheRecordingReachesTheTerminal) {
   EXPECT_THAT(text, testing::Not(testing::HasSubstr("\x1b")));
 }
 
+/// 5,000 B that model.py:7 maps beside 1,000 B of tensors.
+TEST(Explanation, AMappedFileIsToldBesideThePeak) {
+  MemorySource source = sample_source();
+  Analysis analysis = analyze_all(source);
+  const auto text = [&] {
+    return explain_peak(analysis, source.tables(), analysis.devices[0], "/opt/job").text;
+  };
+  Tables& tables = source.mutable_tables();
+  const auto index = static_cast<uint16_t>(tables.devices.size());
+  tables.devices.push_back({.layer = Layer::kHost});
+  DeviceAnalysis& shared = analysis.devices.emplace_back();
+  shared.device = index, shared.figures.peak_bytes = 5000, shared.holders_at_peak = {{4, 5000, 1}};
+  EXPECT_THAT(text(), testing::HasSubstr("4.88 KiB more are files that model.py:7 Model.__init__ "
+                                         "maps; only the pages that are touched take memory. Next"));
+  EXPECT_EQ(main_device(analysis, tables), &analysis.devices[0]);
+  const Frame received{tables.strings.intern("/v/torch/multiprocessing/reductions.py"),
+                       tables.strings.intern("rebuild_storage_fd"), 543};
+  shared.holders_at_peak[0].stack = tables.stacks.push(4, tables.stacks.intern_frame(received));
+  EXPECT_THAT(text(), testing::Not(testing::HasSubstr("maps")));
+  EXPECT_EQ(main_device(analysis, tables), &shared) << "all of it is resident";
+}
+
 }  // namespace
 }  // namespace gpumemprof
