@@ -151,8 +151,11 @@ void leave_leaks_to_unused_graphs(const DeviceAnalysis& device,
   const auto keeps_it = [&](const PracticeCandidate& one) {
     return one.is_of_leak && is_mostly_of(device, one, unused);
   };
-  for (const PracticeCandidate& one : *candidates)
-    if (keeps_it(one)) graph->advice.fix += "; or " + one.advice.fix;
+  for (const PracticeCandidate& one : *candidates) {
+    if (!keeps_it(one)) continue;
+    const bool says_the_same = one.advice.fix.contains("no_grad");
+    graph->advice.fix = (says_the_same ? "" : graph->advice.fix + "; or ") + one.advice.fix;
+  }
   std::erase_if(*candidates, keeps_it);
 }
 

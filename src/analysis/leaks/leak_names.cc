@@ -72,7 +72,7 @@ struct Rule {
 
 /// Of a graph that training needs no_grad would be an error.
 constexpr const char* kNoGraph =
-    "keep .item() or .detach() of them; an evaluation can run under torch.no_grad() or "
+    "keep .item() or .detach() of the outputs; an evaluation can run under torch.no_grad() or "
     "torch.inference_mode()";
 
 constexpr LeakName kLoss = {
@@ -128,6 +128,8 @@ constexpr LeakName kTensorsWithGraph = {
     "activations_kept", "tensors of every step are kept", kNumbersOrDetached};
 constexpr LeakName kActivationsWithGraph = {
     "activations_kept", "activations of every step are kept", kNumbersOrDetached};
+
+constexpr const char* kReplaced = "a tensor is replaced by a larger one again and again";
 
 /// The first that holds is the name: what keeps it is surer than what it was made by.
 constexpr Rule kRules[] = {
@@ -199,8 +201,12 @@ constexpr Rule kRules[] = {
      {"worker_growth", "a worker process keeps more with every task",
       "keep nothing between tasks in the worker's data set or function, or limit its cache; "
       "otherwise restart workers every few tasks"}},
+    {[](const LeakEvidence& e) {
+       return e.grows_one_block && e.is_training && e.on_host && e.holder && !has_graph(e);
+     },
+     {kGrowth, kReplaced, "cap its length"}},
     {[](const LeakEvidence& e) { return e.grows_one_block && e.is_training; },
-     {kGrowth, "a tensor is replaced by a larger one again and again",
+     {kGrowth, kReplaced,
       "cap its length, or store .item() or .detach().cpu() of it"}},
     {[](const LeakEvidence& e) { return e.grows_one_block; }, kKv},
     // Of a process that trains, pairs are batches, or predictions of an evaluation.

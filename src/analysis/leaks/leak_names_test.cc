@@ -172,6 +172,20 @@ TEST(LeakNames, WhatIsReplacedByALargerOneIsNoState) {
             "hidden_state_not_detached");
 }
 
+TEST(LeakNames, AHistoryOnTheCpuWithoutAGraphIsNotDetachedOrMoved) {
+  const TensorHolder history{.owner = "variable", .tensors = 1, .storages = 1};
+  const TensorHolder graph{.owner = "variable", .tensors = 1, .with_graph = 1, .storages = 1};
+  const auto fix = [](const TensorHolder* holder, bool on_host) {
+    return std::string(name_leak({.grows_one_block = true, .is_training = true, .on_host = on_host,
+                                  .holder = holder}).fix);
+  };
+  EXPECT_EQ(fix(&history, true), "cap its length");
+  const std::string any = "cap its length, or store .item() or .detach().cpu() of it";
+  EXPECT_EQ(fix(&history, false), any) << "on a GPU";
+  EXPECT_EQ(fix(&graph, true), any);
+  EXPECT_EQ(fix(nullptr, true), any) << "nobody knows whether it has a graph";
+}
+
 TEST(LeakNames, WithoutAGraphTheShapeOfWhatIsKeptTells) {
   EXPECT_EQ(held_by({.owner = "variable", .tensors = 1}, {.grows_one_block = true}),
             "kv_cache_growth");
@@ -226,7 +240,7 @@ TEST(LeakNames, LeavesOfAGraphAreNotWhatABackwardPassFrees) {
 TEST(LeakNames, AGraphThatTrainingNeedsIsDetachedNotSwitchedOff) {
   const TensorHolder whole{.owner = "variable", .tensors = 40, .with_graph = 40, .storages = 120};
   EXPECT_STREQ(name_leak({.is_training = true, .holder = &whole}).fix,
-               "keep .item() or .detach() of them; an evaluation can run under torch.no_grad() or "
+               "keep .item() or .detach() of the outputs; an evaluation can run under torch.no_grad() or "
                "torch.inference_mode()");
   const TensorHolder spent{.owner = "variable", .tensors = 40, .with_graph = 40, .storages = 41};
   EXPECT_STREQ(name_leak({.is_training = true, .holder = &spent}).fix,

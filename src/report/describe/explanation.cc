@@ -75,6 +75,18 @@ std::string words_of_work(const WorkRow& row) {
              : fmt::format("{} {}", row.part, printable(row.where));
 }
 
+/// What advise does not look for: settings that can be simulated, else the line to look at first.
+std::string next_without_advice(const Tables& tables, const DeviceAnalysis& device,
+                                std::string_view folder) {
+  if (lack_of_snapshot(device) == ReplayLack::kNothing)
+    return "Next: gpumemprof whatif --sweep tries other allocator settings.";
+  const std::vector<HolderLine> lines = group_by_line(device.holders_at_peak, tables);
+  if (lines.empty() || lines[0].node == 0) return {};
+  return fmt::format("Next: look at {} first: it held {} ({}) at the peak, the most of all lines.",
+                     headline_text(tables, lines[0].node, folder), format_bytes(lines[0].bytes),
+                     format_percent(lines[0].bytes, device.figures.peak_bytes));
+}
+
 /// Of these it is the program that decides how many it holds.
 bool is_data(Category category) {
   return category == Category::kInput || category == Category::kUnknown ||
@@ -340,9 +352,14 @@ class Paragraph {
     if (requested != 0) return say_lower(requested);
     if (lack_of_snapshot(device_) == ReplayLack::kAllocations)
       return say("Next: record the history with torch.cuda.memory._record_memory_history().");
-    say(is_jax(device_at(tables_, device_.device))
+    const bool was_looked_for_in_vain = advice_ && advice_->applies && advice_->advice.empty() &&
+                                        advice_->not_looked_because.empty();
+    const std::string next =
+        is_jax(device_at(tables_, device_.device))
             ? "Next: gpumemprof.jax_memory_analysis() tells what XLA plans for a compiled function."
-            : kNextIsAdvice);
+        : was_looked_for_in_vain ? next_without_advice(tables_, device_, folder_)
+                                 : kNextIsAdvice;
+    if (!next.empty()) say(next);
   }
 
   /// The largest advice that has no price; in the order of order_advice() it is the first one.
@@ -547,14 +564,7 @@ std::string next_beside_advice(const Analysis& analysis, const Tables& tables,
 std::string next_beside_advice(const Analysis& analysis, const Tables& tables,
                                const DeviceAnalysis& device, std::string_view folder) {
   std::string next = explain_peak(analysis, tables, device, folder).next;
-  if (next != kNextIsAdvice) return next;
-  if (lack_of_snapshot(device) == ReplayLack::kNothing)
-    return "Next: gpumemprof whatif --sweep tries other allocator settings.";
-  const std::vector<HolderLine> lines = group_by_line(device.holders_at_peak, tables);
-  if (lines.empty() || lines[0].node == 0) return {};
-  return fmt::format("Next: look at {} first: it held {} ({}) at the peak, the most of all lines.",
-                     headline_text(tables, lines[0].node, folder), format_bytes(lines[0].bytes),
-                     format_percent(lines[0].bytes, device.figures.peak_bytes));
+  return next == kNextIsAdvice ? next_without_advice(tables, device, folder) : next;
 }
 
 }  // namespace gpumemprof

@@ -25,6 +25,20 @@ TEST(Explanation, WithoutCategoriesAndStepsItSaysWhatThereIs) {
             "all lines.");
 }
 
+TEST(Explanation, WhereAdviceWasLookedForInVainTheLineToLookAtIsNext) {
+  MemorySource source = sample_source();
+  const Analysis analysis = analyze_all(source);
+  const auto next = [&](const AdviceReport& advice) {
+    return explain_peak(analysis, source.tables(), analysis.devices[0], "/opt/job", &advice).next;
+  };
+  EXPECT_EQ(next({.applies = true}),
+            "Next: look at train.py:41 step first: it held 700 B (70.0 %) at the peak, the most of "
+            "all lines.");
+  const std::string advise = "Next: gpumemprof advise looks for changes that lower it.";
+  EXPECT_EQ(next({.applies = true, .not_looked_because = "too many events"}), advise);
+  EXPECT_EQ(next({.applies = true, .advice = {{.kind = "optimizer_state", .cost = "time"}}}), advise);
+}
+
 TEST(Explanation, WhatHasNoStackIsNoCodeAndTheLineOfTheRestFollows) {
   MemorySource source = sample_source();
   Analysis analysis = analyze_all(source);
