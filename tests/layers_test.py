@@ -55,7 +55,7 @@ FOLDERS = {
         "series": {"statistics", "leaks", "replay", "results"},
         "oom_message": {"statistics", "results"},
         "advice": {"categories", "pass", "leaks", "results"},
-        "compare": {"categories", "pass", "replay", "results"},
+        "compare": {"categories", "pass", "ranks", "replay", "results"},
         "ranks": {"driver", "statistics", "categories", "pass", "results"},
         "door": {"categories", "pass", "driver", "host", "results", "leaks", "replay", "ranks", "series", "oom_message"},
     },

@@ -47,11 +47,21 @@ struct Shown {
   std::string plain;  // the same as text, where --report or --optimize asks for it
   AdviceReport advice;
   std::string otherwise;  // what is said where there is no advice
-  std::vector<std::string> failures;  // of the conditions of --fail-on, those that hold
+  FailVerdict verdict;    // of the conditions of --fail-on
 };
 
 /// Design: 3 where --fail-on fails.
 constexpr int kExitConditionHolds = 3;
+
+/// The exit code.
+int say_verdict(const FailVerdict& verdict) {
+  std::string why;
+  for (const std::string& one : verdict.failures) why += (why.empty() ? "" : "; ") + one;
+  for (const std::string& line : {why, verdict.unknown})
+    if (!line.empty()) report_error("--fail-on", {ErrorCode::kUsage, line});
+  if (!why.empty()) return kExitConditionHolds;
+  return verdict.unknown.empty() ? kExitOk : kExitToolFailed;
+}
 
 bool asks_for_advice(const Analysis& analysis, const Tables& tables) {
   const DeviceAnalysis* device = main_device(analysis, tables);
@@ -117,7 +127,7 @@ Result<Shown> show(const Analysis& analysis, const Tables& tables,
   if (cost && !shown.plain.empty()) shown.plain += cost_text(*cost);
   if (!arguments.fail_on.empty()) {
     const auto conditions = parse_fail_conditions(arguments.fail_on);  // checked before
-    if (conditions) shown.failures = failures(*conditions, analysis, tables);
+    if (conditions) shown.verdict = judge_conditions(*conditions, analysis, tables);
   }
   return shown;
 }
@@ -246,11 +256,7 @@ int analyze_command(AnalyzeArguments& arguments) {
                                                 return write_page(*page, path);
                                               })
                         : kExitOk;
-  if (drawn != kExitOk || shown->failures.empty()) return drawn;
-  std::string why;
-  for (const std::string& one : shown->failures) why += (why.empty() ? "" : "; ") + one;
-  report_error("--fail-on", {ErrorCode::kUsage, why});
-  return kExitConditionHolds;
+  return drawn == kExitOk ? say_verdict(shown->verdict) : drawn;
 }
 
 void add_advice_options(CLI::App* command, AnalyzeArguments* arguments) {

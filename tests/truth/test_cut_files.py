@@ -89,6 +89,22 @@ def test_a_chunk_of_events_that_is_gone_is_counted_once(whole, changed):
         assert not analysis["devices"][0]["peak"]["exact"]
 
 
+def test_what_is_gone_neither_passes_a_condition_nor_is_less_memory(whole, changed):
+    data = data_of(whole)
+    part = changed(data[:[begin for begin, _, kind, _ in chunks(data) if kind == SEALED_EVENTS][1]])
+    nothing = changed(data[:PAGE])
+    for folder, said in ((part, b"events were lost"), (nothing, b"events were lost"), (whole, None)):
+        done = harness.execute([harness.COMMAND, "analyze", folder, "--fail-on", "leak,peak>1TiB"])
+        why = b"gpumemprof: --fail-on: leak, peak>1TiB: unknown whether it holds, because %s\n" % said if said else b""
+        assert (done.rc, done.stderr) == (1 if said else 0, why)
+        assert harness.execute([harness.COMMAND, "analyze", part, "--fail-on", "leak,peak>1"]).rc == 3
+    assert harness.execute([harness.COMMAND, "analyze", nothing]).ok().stdout.startswith(b"No events: all were lost.\n")
+    first = harness.execute([harness.COMMAND, "diff", whole, nothing]).ok().stdout.decode().splitlines()[0]
+    assert first.startswith("B's peak is unknown, because events were lost; A's is "), first
+    first = harness.execute([harness.COMMAND, "diff", part, whole]).ok().stdout.decode().splitlines()[0]
+    assert first.endswith("; NOT EXACT: events were lost (A)"), first
+
+
 @pytest.mark.parametrize("to", ["jsonl", "csv", "perfetto", "pprof", "speedscope", "folded", "html"])
 def test_an_export_that_lacks_events_says_so_and_fails(whole, changed, to, tmp_path):
     data = data_of(whole)

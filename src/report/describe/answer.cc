@@ -83,8 +83,10 @@ std::string complete_loss_sentence(const Analysis& analysis) {
 
 Section answer_section(const Subject& subject, const DeviceAnalysis* device) {
   const Analysis& analysis = subject.analysis;
+  const char* no_events = analysis.loss.has_every_event() ? "No events: nothing was recorded."
+                                                          : "No events: all were lost.";
   Section out = peak_section(
-      subject, analysis.events == 0 ? "No events: nothing was recorded."
+      subject, analysis.events == 0 ? no_events
                : analysis.driver
                    ? "No framework allocated memory; driver allocations are listed below."
                    : "Nothing was allocated in this recording.");

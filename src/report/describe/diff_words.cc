@@ -63,6 +63,29 @@ std::string steps_sentence(const Diff& diff, uint64_t a, uint64_t b) {
                      format_bytes(b), device_text(diff));
 }
 
+/// No event of it is there, though it had some.
+bool is_peak_unknown(const DiffSide& side) {
+  return side.device == nullptr && !side.analysis->loss.has_every_event();
+}
+
+std::string unknown_peak_sentence(const Diff& diff) {
+  const bool a = is_peak_unknown(diff.a), b = is_peak_unknown(diff.b);
+  if (a && b) return "The peaks of A and B are unknown: events were lost";
+  return fmt::format("{}'s peak is unknown, because events were lost; {}'s is {}", a ? "A" : "B",
+                     a ? "B" : "A", format_bytes(peak_of(a ? diff.b : diff.a)));
+}
+
+/// "; NOT EXACT: events were lost (B)"
+std::string not_exact_text(const Diff& diff) {
+  std::string why, names;
+  for (const DiffSide* side : {&diff.a, &diff.b}) {
+    if (side->device == nullptr || is_exact(*side->analysis, *side->device)) continue;
+    why = why_not_exact(*side->analysis, *side->device);
+    names += (names.empty() ? "" : ", ") + std::string(side == &diff.a ? "A" : "B");
+  }
+  return names.empty() ? "" : fmt::format("; NOT EXACT: {} ({})", why, names);
+}
+
 /// ", until B failed"
 std::string until_text(const Diff& diff) {
   const bool a = !diff.a.analysis->ends.failure.empty(), b = !diff.b.analysis->ends.failure.empty();
@@ -172,22 +195,25 @@ std::string change_percent(uint64_t a_bytes, uint64_t b_bytes) {
 
 std::string diff_sentence(const Diff& diff) {
   const uint64_t a = peak_of(diff.a), b = peak_of(diff.b);
+  if (is_peak_unknown(diff.a) || is_peak_unknown(diff.b)) return unknown_peak_sentence(diff);
   if (diff.a.device == nullptr && diff.b.device == nullptr) {
     return "Nothing was allocated in either run.";
   }
   if (diff.a.moment && diff.b.moment) return steps_sentence(diff, a, b);
   const bool has_peak = !are_moments(diff);
   if (a == b) {
-    return fmt::format("A and B {}: {} on {}{}", has_peak ? "have the same peak" : "hold the same",
-                       format_bytes(a), device_text(diff), until_text(diff));
+    return fmt::format("A and B {}: {} on {}{}{}",
+                       has_peak ? "have the same peak" : "hold the same", format_bytes(a),
+                       device_text(diff), until_text(diff), not_exact_text(diff));
   }
   std::string share = change_percent(a, b);
   if (share.starts_with('+') || share.starts_with('-')) share.erase(0, 1);
   const char* more = has_peak ? "higher" : "more";
   const char* less = has_peak ? "lower" : "less";
-  return fmt::format("{} {} ({}) {}: {} -> {} on {}{}", has_peak ? "B's peak is" : "B holds",
+  return fmt::format("{} {} ({}) {}: {} -> {} on {}{}{}", has_peak ? "B's peak is" : "B holds",
                      format_bytes(a < b ? b - a : a - b), share, a < b ? more : less,
-                     format_bytes(a), format_bytes(b), device_text(diff), until_text(diff));
+                     format_bytes(a), format_bytes(b), device_text(diff), until_text(diff),
+                     not_exact_text(diff));
 }
 
 std::string diff_end(const Diff& diff) {

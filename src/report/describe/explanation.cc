@@ -169,7 +169,8 @@ class Paragraph {
       if (work.step_ended) {
         text += fmt::format(", in step {}", figure("step", work.step));
       } else {
-        text += fmt::format(", after step {}, the last one", figure("last_step", work.step - 1));
+        text += fmt::format(", after step {}, the last {}one", figure("last_step", work.step - 1),
+                            is_exact(analysis_, device_) ? "" : "recorded ");
       }
     }
     const Attribution made_in = attribution_of(tables_, work.stack);
