@@ -107,12 +107,26 @@ std::string name_of(const UnfinishedProcess& one) {
   return process_label({.pid = one.pid, .command = one.command});
 }
 
+/// The signal that ended the process of the error, if one did; else empty.
+std::string signal_after(const UncaughtError& error, const ProgramEnd& run) {
+  for (const ProcessExit& exit : run.exits) {
+    const bool is_its = exit.pid == error.process.pid &&
+                        (exit.start_ticks == 0 || error.process.start_ticks == 0 ||
+                         exit.start_ticks == error.process.start_ticks);
+    if (is_its) return exit.signal;
+  }
+  return "";
+}
+
 /// "ValueError ended rank 1 at train.py:9 step: bad batch"
-std::string error_sentence(const UncaughtError& error, std::string_view working_folder) {
-  std::string text = printable(error.kind) + " ended " +
+std::string error_sentence(const UncaughtError& error, const ProgramEnd& run,
+                           std::string_view working_folder) {
+  const std::string signal = signal_after(error, run);
+  std::string text = printable(error.kind) + (signal.empty() ? " ended " : " was raised in ") +
                      (error.rank ? fmt::format("rank {}", *error.rank) : "the program");
   if (const std::string_view at = headline(error.stack); !at.empty())
     text += " at " + shown(at, working_folder);
+  if (!signal.empty()) text += " before " + printable(signal) + " ended it";
   if (!error.message.empty()) text += ": " + printable(error.message);
   if (error.kind.find('.') == error.kind.npos) text = capitalized(text);
   return text + (text.ends_with('.') ? "" : ".");
@@ -247,7 +261,7 @@ std::vector<Sentence> end_sentences(const ProgramEnds& ends, const Analysis* ana
     } else if (run.exit_code.value_or(0) != 0) {
       // What else was raised in a job came of the first.
       const bool is_told = lines.size() == of_refusals && !ends.uncaught.empty();
-      line = is_told ? error_sentence(ends.uncaught.front(), working_folder)
+      line = is_told ? error_sentence(ends.uncaught.front(), run, working_folder)
                      : fmt::format("The program ended with exit code {}.", *run.exit_code);
       line += others_killed(run);
     }

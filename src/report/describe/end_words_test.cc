@@ -143,5 +143,25 @@ TEST(EndWords, ALaunchersExitCodeIsFollowedByItsProcessesThatDidNotExit) {
   EXPECT_EQ(last(), "5 processes were killed or are still running.");
 }
 
+TEST(EndWords, OneRankHasOneEnd) {
+  ProgramEnds ends;
+  ends.runs = {{.exit_code = 1}};
+  ends.uncaught = {{.process = {.pid = 41, .start_ticks = 5},
+                    .rank = 1,
+                    .kind = "RuntimeError",
+                    .message = "reset by peer",
+                    .stack = {"/j/a.py:16 main"}}};
+  const auto last = [&] { return texts_of(ends).back(); };
+  EXPECT_EQ(last(), "RuntimeError ended rank 1 at /j/a.py:16 main: reset by peer.");
+  ends.runs[0].exits = {{.pid = 41, .start_ticks = 5, .exit_code = 1}};
+  EXPECT_EQ(last(), "RuntimeError ended rank 1 at /j/a.py:16 main: reset by peer.");
+  ends.runs[0].exits = {{.pid = 41, .start_ticks = 5, .signal = "SIGTERM"}};
+  EXPECT_EQ(last(),
+            "RuntimeError was raised in rank 1 at /j/a.py:16 main before SIGTERM ended it: reset by "
+            "peer.");
+  ends.runs[0].exits[0].start_ticks = 6;
+  EXPECT_EQ(last(), "RuntimeError ended rank 1 at /j/a.py:16 main: reset by peer.");
+}
+
 }  // namespace
 }  // namespace gpumemprof
