@@ -5,12 +5,17 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
+#include <ranges>
 
 #include "base/file.h"
 #include "base/folder.h"
 #include "base/json_fields.h"
 #include "readers/oom_message.h"
 #include "readers/traceback_line.h"
+#include "recording/chunk_scan.h"
+#include "recording/recording_file.h"
+#include "recording/samples_writer.h"
+#include "recording/writer_state.h"
 
 namespace gpumemprof {
 namespace {
@@ -57,6 +62,43 @@ NamedProcess process_in(const Json& json) {
           text_field(json, "host")};
 }
 
+/// Whoever writes to the files of a folder: recorded processes, and `run` to its samples.
+struct FileWriter {
+  uint32_t pid = 0;
+  WriterState state = WriterState::kElsewhere;
+  bool is_run = false;
+};
+
+std::vector<FileWriter> writers_in(const std::string& folder) {
+  std::vector<FileWriter> out;
+  const auto is_of_writer = [](std::string_view name) {
+    return name.ends_with(".gmp") || name.ends_with(kSamplesSuffix);
+  };
+  for (const std::string& name : names_in(folder, is_of_writer, kMostFiles)) {
+    auto file = RecordingFile::open(folder + '/' + name, FileMode::kRead);
+    if (!file) continue;
+    const auto header = read_file_header(**file);
+    if (!header) continue;
+    out.push_back({.pid = header->pid,
+                   .state = writer_state(*header, read_file_state(**file)),
+                   .is_run = name.ends_with(kSamplesSuffix)});
+  }
+  return out;
+}
+
+/// Of a run that says no end. The only run of a folder has all that is recorded there.
+RunState state_of(const ProgramEnd& run, bool is_only_run, const std::vector<FileWriter>& writers) {
+  RunState state = RunState::kElsewhere;
+  for (const FileWriter& writer : writers) {
+    const bool is_its = writer.is_run ? writer.pid == run.run_pid
+                                      : is_only_run || writer.pid == uint64_t(run.pid);
+    if (!is_its) continue;
+    if (writer.state == WriterState::kAlive) return RunState::kRunning;
+    if (writer.state == WriterState::kGone) state = RunState::kGone;
+  }
+  return state;
+}
+
 std::optional<ProgramEnd> run_of(const Json& meta) {
   if (!meta.is_object()) return std::nullopt;
   ProgramEnd end;
@@ -80,7 +122,10 @@ std::optional<ProgramEnd> run_of(const Json& meta) {
   }
   take_exits(meta, &end);
   auto exit = meta.find("exit");
-  if (exit == meta.end()) return end;
+  if (exit == meta.end()) {
+    end.state = RunState::kElsewhere;
+    return end;
+  }
   take_exit(*exit, &end);
   if (auto kills = meta.find("kernel_kills"); kills != meta.end()) {
     end.kernel_kills = number_field(*kills, "count");
@@ -234,6 +279,19 @@ Result<UncaughtError> read_uncaught_error(const std::string& path) {
                        .stack = texts_field(error, "stack", kMostFrames)};
 }
 
+const char* run_state_name(RunState state) {
+  switch (state) {
+    case RunState::kEnded:
+      return "ended";
+    case RunState::kRunning:
+      return "running";
+    case RunState::kGone:
+    case RunState::kElsewhere:
+      return "unknown";
+  }
+  return "";
+}
+
 void find_failure(ProgramEnds* ends) {
   std::ranges::stable_sort(ends->uncaught, {}, &UncaughtError::time_ns);
   ends->failure = failure_of(*ends);
@@ -305,10 +363,20 @@ ProgramEnds read_program_ends(const std::vector<std::string>& paths) {
   ProgramEnds ends;
   for (const std::string& path : paths) {
     if (!is_folder(path)) continue;
+    const size_t first_run = ends.runs.size();
     for (const std::string& name : names_with("meta.", path, kMostFiles)) {
       if (!name.ends_with(".json")) continue;
       if (auto run = run_of(read_json_object(path + '/' + name, kMostBytes)))
         ends.runs.push_back(std::move(*run));
+    }
+    const std::vector<FileWriter> writers = writers_in(path);
+    const bool is_only_run = ends.runs.size() - first_run == 1;
+    for (ProgramEnd& run : ends.runs | std::views::drop(first_run)) {
+      if (run.state != RunState::kEnded) run.state = state_of(run, is_only_run, writers);
+    }
+    for (const FileWriter& writer : writers) {
+      if (!writer.is_run && writer.state == WriterState::kAlive)
+        ends.running_pids.push_back(writer.pid);
     }
     for (const std::string& name : names_with("uncaught.", path, kMostFiles)) {
       if (auto one = read_uncaught_error(path + '/' + name))

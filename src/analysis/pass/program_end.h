@@ -89,8 +89,18 @@ struct LeftFile {
   bool is_own = false;  ///< its name has the PID of a process of the run
 };
 
+enum class RunState : uint8_t {
+  kEnded,
+  kRunning,    ///< the program, or its `run`
+  kGone,       ///< neither runs, and nothing says how the program ended
+  kElsewhere,  ///< the same, on a machine that is not asked
+};
+/// "ended", "running", "unknown": that of JSON.
+const char* run_state_name(RunState state);
+
 /// One run. A program that is running, or whose `run` was killed, has neither code nor signal.
 struct ProgramEnd {
+  RunState state = RunState::kEnded;
   std::string command, host;
   int64_t pid = 0;
   std::optional<int> exit_code;
@@ -125,6 +135,7 @@ struct UnfinishedProcess {
 
 struct ProgramEnds {
   std::vector<ProgramEnd> runs;
+  std::vector<uint32_t> running_pids;  ///< of the processes on this machine that still record
   std::vector<UnfinishedProcess> unfinished;  ///< in the order of their last events
   std::vector<RefusedRequest> refused;
   std::vector<UncaughtError> uncaught;  ///< the first one first

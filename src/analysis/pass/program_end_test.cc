@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -12,6 +13,8 @@
 #include "analysis/replay/snapshot_device.h"
 #include "analysis/replay/told_refusals.h"
 #include "input/input.h"
+#include "recording/samples_writer.h"
+#include "recording/writer_state.h"
 
 namespace gpumemprof {
 namespace {
@@ -51,6 +54,28 @@ TEST_F(ProgramEndTest, TheExitSaysWhetherItDied) {
   EXPECT_EQ(failure(), "");  // it runs
   ASSERT_EQ(read_program_ends({folder_}).runs.size(), 1u);
   EXPECT_EQ(read_program_ends({folder_}).runs[0].command, "python a.py");
+}
+
+TEST_F(ProgramEndTest, WhoeverStillWritesToTheFilesIsRunning) {
+  const auto state = [&] { return read_program_ends({folder_}).runs.at(0).state; };
+  meta(R"(, "run_pid": 6, "exit": {"code": 0})");
+  EXPECT_EQ(state(), RunState::kEnded);
+  meta(R"(, "run_pid": 6)");
+  EXPECT_EQ(state(), RunState::kElsewhere) << "no file tells of its machine";
+  const auto own = static_cast<uint32_t>(getpid());
+  std::string boot;
+  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
+  const auto samples_of = [&](uint64_t start_ticks) {
+    ASSERT_TRUE(SamplesWriter::create(
+        folder_, {.host = "h", .boot_id = boot, .pid = own, .start_ticks = start_ticks}, 1 << 20));
+    meta(R"(, "run_pid": )" + std::to_string(own));
+  };
+  samples_of(start_ticks_of(own) + 1);  // its number went to another process
+  EXPECT_EQ(state(), RunState::kGone);
+  EXPECT_STREQ(run_state_name(state()), "unknown");
+  samples_of(start_ticks_of(own));
+  EXPECT_EQ(state(), RunState::kRunning);
+  EXPECT_TRUE(read_program_ends({folder_}).running_pids.empty()) << "`run` itself records nothing";
 }
 
 TEST_F(ProgramEndTest, ADumpTellsWhatWasAskedForWhereAndWhoHeldIt) {

@@ -132,6 +132,34 @@ std::string error_sentence(const UncaughtError& error, const ProgramEnd& run,
   return text + (text.ends_with('.') ? "" : ".");
 }
 
+/// Before all figures: those of a program that goes on, or of which the end is unknown.
+std::vector<Sentence> open_end_sentences(const ProgramEnds& ends) {
+  std::vector<Sentence> out;
+  std::vector<uint32_t> others = ends.running_pids;
+  for (const ProgramEnd& run : ends.runs) {
+    std::erase(others, static_cast<uint32_t>(run.pid));
+    if (run.state == RunState::kRunning)
+      out.push_back({fmt::format("The program is still running (pid {}): figures are those until "
+                                 "now.",
+                                 run.pid),
+                     Tone::kWarning});
+    else if (run.state == RunState::kGone)
+      out.push_back({"How the program ended is unknown: `run` was killed, or could not write it.",
+                     Tone::kWarning});
+    else if (run.state == RunState::kElsewhere)
+      out.push_back({"How the program ended is unknown: on its machine it may still be running.",
+                     Tone::kWarning});
+  }
+  if (out.empty() && !others.empty())
+    out.push_back({fmt::format("{} still running: figures are those until now.",
+                               others.size() == 1
+                                   ? fmt::format("Process {} is", others[0])
+                                   : format_count(others.size()) + " processes are"),
+                   Tone::kWarning});
+  if (out.size() > kMostRefusalsTold) out.resize(kMostRefusalsTold);
+  return out;
+}
+
 /// "Rank 0 (process 41) and rank 1 (process 42) were killed or still run."
 std::string unfinished_sentence(const std::vector<UnfinishedProcess>& all) {
   constexpr size_t kMostNamed = 4;
@@ -230,7 +258,8 @@ Document describe_refusal(const RefusedRequest& refused, std::string_view workin
 
 std::vector<Sentence> end_sentences(const ProgramEnds& ends, const Analysis* analysis,
                                     std::string_view working_folder) {
-  std::vector<Sentence> lines;
+  std::vector<Sentence> lines = open_end_sentences(ends);
+  const size_t before = lines.size();
   for (const RefusedRequest& one : ends.refused | std::views::take(kMostRefusalsTold)) {
     const OomExplanation* explained = analysis ? explanation_of(one, *analysis) : nullptr;
     lines.push_back({refusal_sentence(one, explained, working_folder), Tone::kBad});
@@ -243,7 +272,7 @@ std::vector<Sentence> end_sentences(const ProgramEnds& ends, const Analysis* ana
                      Tone::kBad});
   }
   // What nobody caught has ended the program; after a caught one it ended in a way of its own.
-  if (!lines.empty() && std::ranges::none_of(ends.refused, &RefusedRequest::was_caught))
+  if (lines.size() > before && std::ranges::none_of(ends.refused, &RefusedRequest::was_caught))
     return lines;
   const size_t of_refusals = lines.size();
   for (const ProgramEnd& run : ends.runs) {
@@ -267,9 +296,9 @@ std::vector<Sentence> end_sentences(const ProgramEnds& ends, const Analysis* ana
     }
     if (!line.empty()) lines.push_back({std::move(line), Tone::kBad});
   }
-  if (lines.size() > kMostRefusalsTold) {
-    const size_t more = lines.size() - kMostRefusalsTold;
-    lines.resize(kMostRefusalsTold);
+  if (lines.size() - before > kMostRefusalsTold) {
+    const size_t more = lines.size() - before - kMostRefusalsTold;
+    lines.resize(before + kMostRefusalsTold);
     lines.push_back({fmt::format("{} more programs failed.", more), Tone::kBad});
   }
   if (!ends.unfinished.empty())

@@ -163,5 +163,28 @@ TEST(EndWords, OneRankHasOneEnd) {
   EXPECT_EQ(last(), "RuntimeError ended rank 1 at /j/a.py:16 main: reset by peer.");
 }
 
+TEST(EndWords, AProgramThatGoesOnOrWhoseEndIsUnknownIsToldFirst) {
+  ProgramEnds ends;
+  ends.runs = {{.exit_code = 0}};
+  EXPECT_TRUE(texts_of(ends).empty());
+  ends.runs[0] = {.state = RunState::kRunning, .pid = 41};
+  ends.running_pids = {41, 42};
+  ends.refused = {refused_on_cpu(256 * kMiB)};
+  EXPECT_EQ(texts_of(ends).front(),
+            "The program is still running (pid 41): figures are those until now.");
+  EXPECT_EQ(texts_of(ends).size(), 2u);
+  ends.refused.clear();
+  ends.runs[0].state = RunState::kGone;
+  EXPECT_EQ(texts_of(ends).front(),
+            "How the program ended is unknown: `run` was killed, or could not write it.");
+  ends.runs[0].state = RunState::kElsewhere;
+  EXPECT_EQ(texts_of(ends).front(),
+            "How the program ended is unknown: on its machine it may still be running.");
+  ends.runs.clear();  // it attached itself
+  EXPECT_EQ(texts_of(ends).front(), "2 processes are still running: figures are those until now.");
+  ends.running_pids.pop_back();
+  EXPECT_EQ(texts_of(ends).front(), "Process 41 is still running: figures are those until now.");
+}
+
 }  // namespace
 }  // namespace gpumemprof

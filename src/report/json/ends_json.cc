@@ -55,6 +55,7 @@ Json ends_json(const ProgramEnds& ends) {
   for (const ProgramEnd& run : ends.runs) {
     runs.push_back({{"command", run.command},
                     {"pid", run.pid},
+                    {"state", run_state_name(run.state)},
                     {"exit_code", or_null(run.exit_code)},
                     {"signal", text_or_null(run.signal)},
                     {"kernel_kills", or_null(run.kernel_kills)},
@@ -82,6 +83,7 @@ Json ends_json(const ProgramEnds& ends) {
   }
   return {{"failure", text_or_null(ends.failure)},
           {"runs", runs},
+          {"running_pids", ends.running_pids},
           {"unfinished", unfinished},
           {"uncaught", uncaught},
           {"refused", refused}};
