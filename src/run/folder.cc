@@ -19,6 +19,12 @@
 namespace gpumemprof {
 namespace {
 
+/// A disk that is full or read-only is no wrong request.
+ErrorCode code_of(int error) {
+  const bool is_disk = error == ENOSPC || error == EDQUOT || error == EROFS;
+  return is_disk ? ErrorCode::kSystem : ErrorCode::kUsage;
+}
+
 constexpr size_t kMaxNameBytes = 64;
 
 std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
@@ -82,7 +88,7 @@ Status Parents::make(const std::string& path) {
     if (mkdir(parent.c_str(), 0777) == 0) {
       made_.push_back(std::move(parent));
     } else if (errno != EEXIST) {
-      return fail(ErrorCode::kUsage, parent + ": cannot create the folder: " + strerror(errno));
+      return fail(code_of(errno), parent + ": cannot create the folder: " + strerror(errno));
     }
   }
   return {};
@@ -113,7 +119,7 @@ Result<std::string> prepare_folder(const std::string& folder) {
   if (auto made = parents.make(path); !made) return std::unexpected(made.error());
   if (mkdir(path.c_str(), 0700) != 0) {
     if (errno != EEXIST) {
-      return fail(ErrorCode::kUsage, path + ": cannot create the folder: " + strerror(errno));
+      return fail(code_of(errno), path + ": cannot create the folder: " + strerror(errno));
     }
     struct stat st;
     if (stat(path.c_str(), &st) != 0 || !S_ISDIR(st.st_mode)) {
@@ -134,7 +140,7 @@ Result<std::string> prepare_folder(const std::string& folder) {
   std::string result = real;
   free(real);
   if (access(result.c_str(), W_OK | X_OK) != 0) {
-    return fail(ErrorCode::kUsage, path + ": cannot be written: " + strerror(errno));
+    return fail(code_of(errno), path + ": cannot be written: " + strerror(errno));
   }
   parents.keep();
   return result;

@@ -231,9 +231,8 @@ Result<MetaFile> MetaFile::create(const std::string& folder, const RunMeta& meta
   char host[sizeof system.nodename];
   copy_host_name(system.nodename, host, sizeof host);
   file.temporary_ = folder + "/.meta." + host + '.' + std::to_string(meta.run_pid) + ".tmp";
-  if (auto written = write_file(file.temporary_, meta_json(meta)); !written) {
-    return fail(ErrorCode::kUsage, written.error().message);
-  }
+  if (auto written = write_file(file.temporary_, meta_json(meta)); !written)
+    return std::unexpected(written.error());
   for (int attempt = 0; attempt < kMaxNames; ++attempt) {
     file.path_ = folder + '/' + own_name(attempt, meta.run_pid);
     // O_EXCL claims the name on every file system (RENAME_NOREPLACE and link are refused by some);
@@ -249,7 +248,7 @@ Result<MetaFile> MetaFile::create(const std::string& folder, const RunMeta& meta
   }
   int error = errno;
   unlink(file.temporary_.c_str());
-  return fail(ErrorCode::kUsage, file.path_ + ": cannot be written: " + strerror(error));
+  return fail(ErrorCode::kSystem, file.path_ + ": cannot be written: " + strerror(error));
 }
 
 Status MetaFile::rewrite(const RunMeta& meta) const {

@@ -3,7 +3,9 @@
 import json
 import os
 import re
+import shutil
 import signal
+import subprocess
 import xml.etree.ElementTree as ElementTree
 
 import harness
@@ -205,6 +207,16 @@ def test_a_peak_of_which_events_were_lost_does_not_pass(program, kept, tmp_path)
     assert done.rc == 1 and "events were lost: memory.json is not written" in done.stderr.decode()
     assert kept.read_bytes() == before
     assert program("--limit", "1").rc == 3
+
+
+@pytest.mark.parametrize("options", ["ro", "nr_inodes=2,size=64k"])
+def test_a_disk_that_refuses_the_recording_is_exit_1_before_the_start(tmp_path, options):
+    alone = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs -o "$0" tmpfs "$1" && shift && exec "$@"', options, tmp_path]
+    if not shutil.which("unshare") or subprocess.run([*alone, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("no mount namespaces here")
+    started = tmp_path.parent / f"{tmp_path.name}-started"
+    done = harness.execute([*alone, harness.COMMAND, "gate", "--limit", "1GB", "-o", tmp_path / "recording", "--", "touch", started])
+    assert done.rc == 1 and done.stderr.count(b"\n") == 1 and not started.exists(), done
 
 
 def test_the_programs_output_is_its_own_and_nothing_is_left(program, kept, tmp_path):
