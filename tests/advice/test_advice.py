@@ -82,6 +82,21 @@ def test_nothing_is_advised_where_nothing_is_wasted(recordings, name):
     assert report["applies"] and [one for one in report["advice"] if one["cost"] is None] == []
 
 
+def test_a_judge_that_is_not_trained_keeps_what_the_gradient_of_its_input_needs(tmp_path):
+    """Said is less than measured by the 4 MiB that its first layer saved for its weights: 2048 rows of 512."""
+    program = HERE / "programs" / "avocet.py"
+    peaks = []
+    for arguments in ([], ["frozen"]):
+        argv = [harness.PYTHON, program, *arguments]
+        folder = harness.record(tmp_path / f"r{len(peaks)}", argv, ["-q"], env=dict(os.environ, OMP_NUM_THREADS="1")).ok().folder
+        report = json.loads(harness.execute([harness.COMMAND, "analyze", folder, "--format", "json"]).ok().stdout)
+        peaks.append(report["devices"][0]["peak"]["requested_bytes"])
+        if not arguments:
+            first = advice([folder])["advice"][0]
+    assert first["kind"] == "gradients_unused" and "no_grad" not in first["fix"]
+    assert abs(peaks[0] - peaks[1] - first["bytes"] - 4 * MIB) < 64 * 1024
+
+
 def test_results_that_are_joined_are_there_twice(recordings):
     first = advice(recordings["quail"])["advice"][0]
     assert first["evidence"] == {"kept_bytes": 24 * 128 * 1024 * 4, "blocks": 24, "joined_bytes": 24 * 128 * 1024 * 4}

@@ -11,6 +11,7 @@ namespace {
 struct ReplayedBlock {
   uint64_t size_bytes = 0, step = 0;
   uint32_t stack = 0;
+  bool is_derived = false;  // of TraceChange::sources
 };
 
 /// Simulates one change over the events of its device.
@@ -33,11 +34,27 @@ class ChangedTrace {
       block.step = last_step_ + 1;
       if (change_.kept_events.contains(event)) block.stack = 0;  // not of the change
     }
+    is_operation_told_ = false;
+    const auto group = change_.group_of.find(block.stack);
+    const bool is_of_change = group != change_.group_of.end();
+    block.is_derived = is_derived_ && is_of_change && group->second == TraceChange::kUnlessDerived;
+    if (block.is_derived) block.stack = 0;
     live_ += block.size_bytes;
     blocks_[address] = block;
-    if (const auto group = change_.group_of.find(block.stack); group != change_.group_of.end())
-      add(group->second, block);
+    if (is_of_change && !block.is_derived) add(group->second, block);
     look();
+  }
+
+  /// Autograd saves what an operation reads before it allocates the result. An operation of which
+  /// nothing is saved goes on from the one before it.
+  void save(uint64_t address, uint64_t flags) {
+    if (change_.sources.empty() || (flags & kSavedIsOutput)) return;
+    const auto found = blocks_.find(address);
+    if (found == blocks_.end()) return;
+    if (!is_operation_told_) is_derived_ = false, is_operation_told_ = true;
+    const ReplayedBlock& block = found->second;
+    is_derived_ |= (flags & kSavedHasHistory) && !(flags & kSavedIsConstant) &&
+                   (block.is_derived || change_.sources.contains(block.stack));
   }
 
   void end(uint64_t address) {
@@ -139,6 +156,8 @@ class ChangedTrace {
   uint64_t idle_ = 0;
   uint64_t live_ = 0, in_set_ = 0, gone_ = 0, extended_ = 0, peak_ = 0;
   uint64_t last_step_ = 0;  // or call, whichever frees
+  // Of the operation that allocates next: something is known of what it reads.
+  bool is_derived_ = false, is_operation_told_ = false;
 };
 
 }  // namespace
@@ -154,8 +173,13 @@ Result<std::vector<uint64_t>> replay_changes(EventSource& source,
     return device < tables.devices.size() ? tables.devices[device].process : 0;
   };
   const auto take = [&](const Mark& mark) {
-    if (mark.kind != MarkKind::kStep || mark.thread >= tables.threads.size()) return;
+    if (mark.thread >= tables.threads.size()) return;
     const uint32_t process = tables.threads[mark.thread].process;
+    if (mark.kind == MarkKind::kSaved) {
+      for (ChangedTrace& trace : traces)
+        if (process_of(trace.device()) == process) trace.save(mark.address, mark.value);
+    }
+    if (mark.kind != MarkKind::kStep) return;
     const uint64_t ended = ++step_of(process);
     for (ChangedTrace& trace : traces) {
       if (process_of(trace.device()) != process) continue;

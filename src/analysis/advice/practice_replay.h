@@ -30,6 +30,10 @@ struct TraceChange {
   Rule rule = Rule::kGone;
   uint16_t device = 0;
   absl::flat_hash_map<uint32_t, uint32_t> group_of;  ///< stack -> group
+  /// Of kGone: a group of which stays what was computed of a block of `sources`, through autograd's
+  /// graph.
+  static constexpr uint32_t kUnlessDerived = 1;
+  absl::flat_hash_set<uint32_t> sources;  ///< stacks
   uint64_t stays_bytes = 0;
   std::vector<IdleGradient> idle;
   absl::flat_hash_set<uint32_t> calls;        ///< stacks

@@ -205,6 +205,29 @@ TEST(PracticeReplay, AMissedFreeCountsNothingTwice) {
   EXPECT_EQ(p.peak(Rule::kGone, {{p.stacks[0], 0}}), 60u);
 }
 
+/// A frozen model reads what another made (10 B, in the graph) and data (20 B): of what it computes,
+/// 40 and 2 B stay for the gradient of the first.
+TEST(PracticeReplay, WhatIsComputedOfASourceStays) {
+  ReplayedProgram p;
+  const uint32_t net = p.stacks[0], data = p.stacks[1], judge = p.forward;
+  p.alloc(1, 10, net);
+  p.alloc(2, 20, data);
+  p.mark(MarkKind::kSaved, 1, kSavedHasHistory);
+  p.alloc(3, 40, judge);
+  p.mark(MarkKind::kSaved, 3, kSavedIsOutput | kSavedHasHistory);
+  p.mark(MarkKind::kSaved, 2, kSavedHasHistory | kSavedIsConstant);
+  p.alloc(4, 80, judge);
+  p.alloc(5, 160, judge);  // of an operation that saves nothing
+  p.mark(MarkKind::kSaved, 3, kSavedHasHistory);
+  p.alloc(6, 2, judge);
+  p.alloc(7, 320, p.backward);
+  TraceChange change{.rule = Rule::kGone};
+  change.group_of = {{judge, TraceChange::kUnlessDerived}, {p.backward, 0}};
+  EXPECT_EQ(p.peak_with(change), 10u + 20u);
+  change.sources = {net};
+  EXPECT_EQ(p.peak_with(change), 10u + 20u + 40u + 2u);
+}
+
 TEST(GraphLives, TellHowSavedTensorsEnded) {
   ReplayedProgram p;
   const auto save = [&](uint64_t address, uint64_t bytes) {

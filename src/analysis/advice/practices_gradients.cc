@@ -43,8 +43,8 @@ struct Trained {
   }
 };
 
-/// Gradients of parameters that no optimizer updates, while others are updated: the activations of
-/// their modules are kept for nothing, too.
+/// Gradients of parameters that no optimizer updates, while others are updated. What their modules
+/// computed of what others did stays: a backward pass runs through it to those.
 void find_unused(const PracticeEvidence& evidence, const DeviceAnalysis& device,
                  std::vector<PracticeCandidate>* out) {
   const Tables& tables = evidence.tables;
@@ -62,24 +62,33 @@ void find_unused(const PracticeEvidence& evidence, const DeviceAnalysis& device,
     candidate.add_stack(holder.stack, tables);
   }
   if (gradient_bytes == 0) return;
+  const auto is_theirs = [&](std::string_view module) {
+    return parents.contains(module) || parents.contains(module_above(module));
+  };
   for (const CategoryHolder& holder : device.categories.at_peak) {
     const Attribution work = attribution_of(tables, holder.stack);
-    const bool is_theirs = parents.contains(module_above(work.module));
-    if (!is_theirs) continue;
-    const bool is_work =
-        holder.category == Category::kActivation || holder.category == Category::kGradient ||
-        (holder.category == Category::kTemporary && work.phase == WorkPhase::kBackward);
+    if (!is_theirs(work.module)) continue;
+    const bool is_backward = work.phase == WorkPhase::kBackward;
+    const bool is_work = holder.category == Category::kActivation ||
+                         holder.category == Category::kGradient ||
+                         (holder.category == Category::kTemporary && is_backward);
     if (!is_work) continue;
     if (holder.category == Category::kActivation) activation_bytes += holder.bytes;
-    candidate.change.group_of[holder.stack] = 0;
+    candidate.change.group_of[holder.stack] = is_backward ? 0 : TraceChange::kUnlessDerived;
+  }
+  for (const auto& [stack, lives] : evidence.graph.by_stack) {
+    const Attribution work = attribution_of(tables, stack);
+    if (work.phase == WorkPhase::kBackward) continue;
+    if (is_theirs(work.module))
+      candidate.change.group_of[stack] = TraceChange::kUnlessDerived;
+    else
+      candidate.change.sources.insert(stack);
   }
   candidate.advice.kind = "gradients_unused";
   candidate.advice.title = "parameters that no optimizer updates have gradients, " +
                            format_bytes(gradient_bytes) + ", made at " +
                            practice_line(tables, candidate.advice.stack);
-  candidate.advice.fix =
-      "Call the model that is not trained under torch.no_grad(), or call its requires_grad_(False) "
-      "once";
+  candidate.advice.fix = "Call requires_grad_(False) once on the model that is not trained";
   candidate.advice.evidence = {{"gradient_bytes", gradient_bytes},
                                {"activation_bytes", activation_bytes}};
   candidate.change.rule = TraceChange::Rule::kGone;

@@ -77,6 +77,26 @@ TEST(GradientPractices, WhatNoOptimizerUpdatesIsNotKeptByOne) {
   EXPECT_TRUE(found[1].change.group_of.contains(run.gradient("Student.1")));
 }
 
+/// Its gradients go; of what it computed goes what comes of no other model's results.
+TEST(GradientPractices, WhatAModelThatIsNotTrainedComputesOfOthersStays) {
+  HeldAtPeak run;
+  const uint32_t judged = run.stack(8, "Judge.1"), painted = run.stack(7, "Painter.1");
+  run.hold(Category::kGradient, run.gradient("Judge.1"), 1000, "Judge.1.weight");
+  run.hold(Category::kActivation, judged, 200);
+  run.hold(Category::kActivation, painted, 30);
+  run.hold(Category::kOptimizerState, run.stack(10, ""), 80, "exp_avg of Painter.1.weight");
+  run.graph.by_stack = {{judged, {}}, {painted, {}}, {run.stack(8, "Judge"), {}}};
+  const auto found = run.candidates(find_gradient_practices);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].advice.fix, "Call requires_grad_(False) once on the model that is not trained");
+  EXPECT_EQ(found[0].advice.evidence, (Told{{"gradient_bytes", 1000}, {"activation_bytes", 200}}));
+  const TraceChange& change = found[0].change;
+  EXPECT_EQ(change.group_of.at(run.gradient("Judge.1")), 0u);
+  EXPECT_EQ(change.group_of.at(judged), TraceChange::kUnlessDerived);
+  EXPECT_TRUE(change.group_of.contains(run.stack(8, "Judge")));
+  EXPECT_EQ(change.sources, absl::flat_hash_set<uint32_t>{painted});
+}
+
 TEST(GradientPractices, ADerivativeThatTheProgramAskedForIsNoUnusedGradient) {
   HeldAtPeak run;
   run.hold(Category::kGradient, run.gradient("1"), 1000);
