@@ -58,6 +58,9 @@ SILENT = {
         "s = {f'w{i}': torch.randn(200, 200) for i in range(100)}\nm = nn.ParameterDict({k: nn.Parameter(v) for k, v in s.items()})\n",
     "features gathered and joined":
         MODEL + "out = []\nfor i in range(300):\n    with torch.no_grad():\n        out.append(m(torch.randn(10, 64)))\nr = torch.cat(out)\n",
+    "targets gathered beside their inputs, and joined":
+        MODEL + "kept = []\nfor i in range(300):\n    with torch.no_grad():\n"
+        "        x, y = torch.randn(1000, 64), torch.randn(10)\n        m(x)\n        kept.append(y)\nr = torch.cat(kept)\n",
     "six steps after a loaded state": LOADED % 6,
     "thirty steps after a loaded state": LOADED % 30,
     "one text of 300 tokens":

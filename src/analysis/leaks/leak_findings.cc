@@ -209,14 +209,19 @@ bool may_wait_for_collector(const LeakGroup& group, const Tables& tables) {
          is_tensorflow(tables.devices[leak.device]);
 }
 
-/// A leak of a few bytes is true and harmless: a warning is what would matter in a long run.
-Severity severity_of(const LeakGroup& group, const Tables& tables, const Analysis& analysis) {
+/// A leak of a few bytes is true and harmless: a warning is what would matter in a long run. One
+/// that is too small for run's summary would have to grow to more.
+Severity severity_of(const LeakGroup& group, const Finding& finding, const Tables& tables,
+                     const Analysis& analysis) {
   const Leak& leak = group.whole;
   if (leak.slows) return Severity::kInfo;  // a cache that fills
   if (may_wait_for_collector(group, tables)) return Severity::kInfo;
-  return is_worth_warning(cost_of(group), peak_bytes_of(analysis, leak.device))
-             ? Severity::kWarning
-             : Severity::kInfo;
+  const uint64_t peak_bytes = peak_bytes_of(analysis, leak.device);
+  constexpr double kLeastShareIfSmall = 0.1;
+  const double least_share =
+      is_small_leak(finding, peak_bytes) ? kLeastShareIfSmall : kLeastWarningShare;
+  return is_worth_warning(cost_of(group), peak_bytes, least_share) ? Severity::kWarning
+                                                                   : Severity::kInfo;
 }
 
 Kind kind_of(const LeakGroup& group) {
@@ -267,7 +272,6 @@ Finding leak_finding(const LeakGroup& group, const Tables& tables, const Analysi
   const Kind kind = kind_of(group);
   const bool is_leak = kind.kind == FindingKind::kLeak;
   Finding finding{.kind = kind.kind,
-                  .severity = is_leak ? severity_of(group, tables, analysis) : Severity::kInfo,
                   .name = is_leak ? group.name->name : "",
                   .title = who_keeps(group, tables) + format_bytes(a_step) + " more with every " +
                            kind.what_repeats + ": " + kind.title,
@@ -283,6 +287,7 @@ Finding leak_finding(const LeakGroup& group, const Tables& tables, const Analysi
                   .stack = leak.node,
                   .fix = kind.fix,
                   .device = leak.device};
+  if (is_leak) finding.severity = severity_of(group, finding, tables, analysis);
   // Where each block replaces a smaller one, those that are left at the end say nothing.
   if (kind.kind != FindingKind::kSizesRise) {
     uint64_t survivors = 0;

@@ -9,10 +9,21 @@
 namespace gpumemprof {
 namespace {
 
-/// The findings about a line that keeps `bytes` in each of 100 rounds. Round i takes the times from
-/// 3 * i + 1 on, and its block is at address 100 + i.
-std::vector<Finding> findings_of_rounds_that_keep(
-    uint64_t bytes, const std::vector<ProcessHolders>* holders = nullptr) {
+/// A program of one process. Its line 7 keeps a block in each step, and its line 8 makes one that
+/// comes and goes.
+struct Program {
+  uint64_t steps = 100;
+  uint64_t keeps_bytes = 0;
+  uint64_t variable_bytes = 0;  ///< of line 7, too: it is there until the next step has its own
+  uint64_t weights_bytes = 0;   ///< before the first step, on line 9
+  uint64_t joined_bytes = 0;    ///< after the last step, on line 10
+  bool has_marks = false;
+};
+
+/// What is said of line 7. Where there is nothing else, step i takes the times from 3 * i + 1 on; its
+/// block is at address 100 + i.
+std::vector<Finding> findings_of(const Program& program,
+                                 const std::vector<ProcessHolders>* holders = nullptr) {
   Tables tables;
   tables.processes.push_back({.pid = 5, .start_ticks = 6});
   tables.threads.resize(1);
@@ -21,28 +32,68 @@ std::vector<Finding> findings_of_rounds_that_keep(
   const auto line = [&](uint32_t number) {
     return tables.stacks.push(0, tables.stacks.intern_frame({.file = file, .line = number}));
   };
-  const uint32_t keeps = line(7), drops = line(8);
+  const uint32_t keeps = line(7), drops = line(8), makes = line(9), joins = line(10);
   EventBatch events;
   uint64_t time = 0;
-  for (uint64_t round = 0; round < 100; ++round) {
-    append(&events, {.time_ns = ++time, .address = 1, .size_bytes = 5000, .stack = drops});
-    append(&events,
-           {.time_ns = ++time, .address = 100 + round, .size_bytes = bytes, .stack = keeps});
-    append(&events, {.time_ns = ++time, .action = Action::kFreeCompleted, .address = 1});
+  const auto allocate = [&](uint64_t address, uint64_t bytes, uint32_t stack) {
+    if (bytes == 0) return;
+    append(&events, {.time_ns = ++time, .address = address, .size_bytes = bytes, .stack = stack});
+  };
+  const auto free = [&](uint64_t address) {
+    append(&events, {.time_ns = ++time, .action = Action::kFreeCompleted, .address = address});
+  };
+  allocate(2, program.weights_bytes, makes);
+  for (uint64_t step = 0; step < program.steps; ++step) {
+    allocate(10 + step % 2, program.variable_bytes, keeps);
+    if (program.variable_bytes != 0 && step != 0) free(11 - step % 2);
+    allocate(1, 5000, drops);
+    allocate(100 + step, program.keeps_bytes, keeps);
+    free(1);
+    const auto end = static_cast<uint32_t>(events.size());
+    if (program.has_marks) events.marks.push_back({.before_event = end, .kind = MarkKind::kStep});
   }
+  allocate(3, program.joined_bytes, joins);
   MemorySource source(std::move(events));
   source.mutable_tables() = std::move(tables);
   AnalysisOptions options;
   options.find_leaks = true;
   options.holders = holders;
-  auto findings = analyze_source(source, options)->findings;
-  std::erase_if(findings, [&](const Finding& one) { return one.stack != keeps; });
-  return findings;
+  std::vector<Finding> out = analyze_source(source, options)->findings;
+  std::erase_if(out, [&](const Finding& one) { return one.stack != keeps; });
+  return out;
 }
 
 TEST(LeakFindings, LessThanOneNumberAStepIsNoFinding) {
-  EXPECT_EQ(findings_of_rounds_that_keep(4).size(), 1u);
-  EXPECT_EQ(findings_of_rounds_that_keep(3).size(), 0u);
+  EXPECT_EQ(findings_of({.keeps_bytes = 4}).size(), 1u);
+  EXPECT_EQ(findings_of({.keeps_bytes = 3}).size(), 0u);
+}
+
+TEST(LeakFindings, WhatAVariableHasUntilTheNextStepIsNotKept) {
+  const Program program{.keeps_bytes = 256, .variable_bytes = 3 << 19, .weights_bytes = 50 << 20};
+  const std::vector<Finding> found = findings_of(program);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].bytes, 100u * 256);
+}
+
+TEST(LeakFindings, WhatIsJoinedAfterTheLastRoundIsNoFindingThoughTheLineHasAVariable) {
+  Program program{.keeps_bytes = 256, .variable_bytes = 3 << 19};
+  program.joined_bytes = 100 * 256;
+  EXPECT_EQ(findings_of(program).size(), 0u);
+  program.joined_bytes = 99 * 256;
+  EXPECT_EQ(findings_of(program).size(), 1u);
+}
+
+TEST(LeakFindings, ASmallLeakIsAWarningIfTenThousandStepsMakeItATenthOfThePeak) {
+  const auto severity = [](uint64_t keeps_bytes, uint64_t steps) {
+    const std::vector<Finding> found = findings_of({.steps = steps,
+                                                    .keeps_bytes = keeps_bytes,
+                                                    .weights_bytes = uint64_t{100} << 20,
+                                                    .has_marks = true});
+    return found.size() == 1 ? found[0].severity : Severity::kCritical;
+  };
+  EXPECT_EQ(severity(1'000, 100), Severity::kInfo) << "97.7 KiB, and 9.5 MiB in the long run";
+  EXPECT_EQ(severity(1'060, 90), Severity::kWarning) << "93.2 KiB, and 10.1 MiB in the long run";
+  EXPECT_EQ(severity(1'000, 120), Severity::kWarning) << "117 KiB are 0.11 % of the peak";
 }
 
 /// What is said of the holder after a look that saw the first `rounds` blocks, each under a name of
@@ -56,7 +107,7 @@ std::string holder_after_a_look(uint64_t rounds) {
     look.by_address[100 + round] = static_cast<uint32_t>(round);
     look.holders.push_back({.path = "a name", .owner = "variable"});
   }
-  const std::vector<Finding> findings = findings_of_rounds_that_keep(4000, &told);
+  const std::vector<Finding> findings = findings_of({.keeps_bytes = 4000}, &told);
   for (const auto& [name, text] : findings.at(0).facts)
     if (name == "holder") return text;
   return "";

@@ -1,6 +1,7 @@
 #include "analysis/leaks/leaks.h"
 
 #include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
 
 #include <algorithm>
 #include <cmath>
@@ -23,6 +24,8 @@ namespace {
 /// of them before the last steps.
 struct Survivors {
   uint64_t count = 0, largest_bytes = 0, bytes = 0, old_count = 0, old_bytes = 0;
+  /// Of blocks as young as the last two steps, and of no size that an older one has.
+  uint64_t passing_bytes = 0;
   /// Of a block that stays: one of the last steps may be replaced in the next.
   double mean_bytes() const {
     return old_count != 0 ? static_cast<double>(old_bytes) / static_cast<double>(old_count)
@@ -41,13 +44,24 @@ uint64_t time_after(uint64_t steps, const ProcessHistory& history, const Period&
 
 /// What is as young as one step in so many is replaced in every step, not kept.
 constexpr uint64_t kLastSteps = 8;
+/// A variable has a block until the next step replaces it.
+constexpr uint64_t kStepsOfVariable = 2;
 
 SurvivorsBySite survivors_since(uint64_t warm_up_steps, const ProcessHistory& history,
                                 const Period& period) {
   const uint64_t time_ns = time_after(warm_up_steps, history, period);
-  const uint64_t last_steps = std::max<uint64_t>(2, period.steps() / kLastSteps);
-  const uint64_t last_ns =
-      time_after(period.steps() - std::min(last_steps, period.steps()), history, period);
+  const auto time_of_last = [&](uint64_t steps) {
+    return time_after(period.steps() - std::min(steps, period.steps()), history, period);
+  };
+  const uint64_t last_ns = time_of_last(std::max<uint64_t>(2, period.steps() / kLastSteps));
+  const uint64_t variable_ns = time_of_last(kStepsOfVariable);
+  const auto is_young = [&](const KeptBlock& block) {
+    return block.time_ns != LiveBlock::kUnknownTime && block.time_ns >= variable_ns;
+  };
+  absl::flat_hash_set<std::pair<SiteKey, uint64_t>> old_sizes;
+  for (const KeptBlock& block : history.kept) {
+    if (!is_young(block)) old_sizes.insert({site_key_of(block), block.size_bytes});
+  }
   SurvivorsBySite out;
   for (const KeptBlock& block : history.kept) {
     if (block.time_ns == LiveBlock::kUnknownTime || block.time_ns < time_ns) continue;
@@ -56,6 +70,8 @@ SurvivorsBySite survivors_since(uint64_t warm_up_steps, const ProcessHistory& hi
     of_site.bytes += block.size_bytes;
     if (block.time_ns < last_ns) ++of_site.old_count, of_site.old_bytes += block.size_bytes;
     of_site.largest_bytes = std::max(of_site.largest_bytes, block.size_bytes);
+    if (is_young(block) && !old_sizes.contains({site_key_of(block), block.size_bytes}))
+      of_site.passing_bytes += block.size_bytes;
   }
   return out;
 }
@@ -83,11 +99,14 @@ void add(const SiteHistory& site, const LeakGrowth& growth, const SurvivorsBySit
     stack.largest_bytes = known->second.largest_bytes;
     stack.survivor_bytes = known->second.bytes;
     stack.old_survivors = known->second.old_count;
+    // Not where a larger block replaces each, or where all that was made stays.
+    if (stack.old_survivors != 0 && site.alloc_count > site.live_count)
+      stack.live_bytes -= std::min(stack.live_bytes, known->second.passing_bytes);
     if (known->second.bytes != 0)
       leak->survivors_a_step += growth.bytes_a_step / known->second.mean_bytes();
   }
   leak->bytes_a_step += growth.bytes_a_step;
-  leak->live_bytes += site.live_bytes;
+  leak->live_bytes += stack.live_bytes;
   leak->steps = std::max(leak->steps, growth.steps);
   leak->stacks.push_back(std::move(stack));
 }
@@ -138,11 +157,10 @@ class LateStacks {
 };
 
 /// What was gathered on purpose is joined after the last round: one block as large as all of it.
-bool is_joined_after(const std::vector<const SiteHistory*>& line, const LateStacks& late) {
-  uint64_t bytes = 0;
-  for (const SiteHistory* site : line) bytes += site->live_bytes;
+bool is_joined_after(const std::vector<const SiteHistory*>& line, uint64_t kept_bytes,
+                     const LateStacks& late) {
   const std::optional<uint64_t> most = late.most_after(line);
-  return most && *most >= bytes;
+  return most && *most >= kept_bytes;
 }
 
 /// Of what grew after the last step, the line gave so much back before: then it keeps it for an
@@ -247,7 +265,7 @@ class Search {
     const size_t traces = traces_.steps_of(tables_.stacks.node(leak.node).frame, period_);
     leak.is_retraced = traces != 0 && kRisesATrace * traces >= leak.rise_steps.size();
     if (period_.from == Period::From::kRounds && !leak.is_retraced &&
-        is_joined_after(line, late_)) {
+        is_joined_after(line, leak.live_bytes, late_)) {
       return std::nullopt;
     }
     return leak;

@@ -22,10 +22,11 @@ inline double cost_of_growth(double held_bytes, double bytes_a_step) {
   return std::max(held_bytes, bytes_a_step * kLongRunSteps);
 }
 /// Whether that is more than an "info". `peak_bytes`: of the device.
-inline bool is_worth_warning(double cost_bytes, uint64_t peak_bytes) {
-  constexpr double kLeastBytes = kMiB, kLeastShareOfPeak = 0.01;
-  return cost_bytes >= kLeastBytes &&
-         cost_bytes >= kLeastShareOfPeak * static_cast<double>(peak_bytes);
+inline constexpr double kLeastWarningShare = 0.01;
+inline bool is_worth_warning(double cost_bytes, uint64_t peak_bytes,
+                             double least_share = kLeastWarningShare) {
+  constexpr double kLeastBytes = kMiB;
+  return cost_bytes >= kLeastBytes && cost_bytes >= least_share * static_cast<double>(peak_bytes);
 }
 
 /// a - b, 0 where b is more.
