@@ -173,6 +173,7 @@ struct Kind {
   const char* what_repeats;
   const char* title;
   const char* fix;
+  uint64_t steps_apart = 0;  ///< of what comes a few times; else 0
 };
 
 /// What it holds of the group's lines when the deque that keeps them has all its entries; nothing
@@ -231,6 +232,14 @@ Kind kind_of(const LeakGroup& group) {
     return {FindingKind::kGrowthInLoop, "round of a loop",
             "it is made after the last step and may be a result that is needed", bug.fix};
   }
+  // The weights of each fold's best epoch, or the like. The outputs of each epoch's validation are
+  // most often forgotten.
+  const uint64_t apart = steps_apart(group.whole);
+  if (apart != 0 && group.evidence.holder && !group.evidence.in_module &&
+      may_be_result(bug, group.evidence)) {
+    return {FindingKind::kGrowthInLoop, "step", "it may be a result that is needed",
+            "if not all of them are needed, keep the best or the last one alone", apart};
+  }
   // A block that is copied into a larger one in every round is no data that is loaded, unless it is
   // used when the loop is over. No more are graphs of functions.
   const bool may_be_data = (!group.evidence.grows_one_block || group.whole.is_used_after) &&
@@ -241,6 +250,15 @@ Kind kind_of(const LeakGroup& group) {
             "mark the end of each step with gpumemprof.step()"};
   }
   return {bug.kind, "step", bug.title, bug.fix};
+}
+
+/// "190 KiB more with every step", "2.23 MiB more once in 12 steps, 5 times".
+std::string how_often(const Leak& leak, const Kind& kind) {
+  if (kind.steps_apart == 0)
+    return format_bytes(rounded(leak.bytes_a_step)) + " more with every " + kind.what_repeats;
+  const double bytes = leak.bytes_a_step * static_cast<double>(kind.steps_apart);
+  return format_bytes(rounded(bytes)) + " more once in " + std::to_string(kind.steps_apart) +
+         " steps, " + std::to_string(leak.times) + " times";
 }
 
 /// It fills before there is no room, or nobody says how full it is: no forecast goes that far.
@@ -273,8 +291,7 @@ Finding leak_finding(const LeakGroup& group, const Tables& tables, const Analysi
   const bool is_leak = kind.kind == FindingKind::kLeak;
   Finding finding{.kind = kind.kind,
                   .name = is_leak ? group.name->name : "",
-                  .title = who_keeps(group, tables) + format_bytes(a_step) + " more with every " +
-                           kind.what_repeats + ": " + kind.title,
+                  .title = who_keeps(group, tables) + how_often(leak, kind) + ": " + kind.title,
                   .bytes = leak.live_bytes,
                   .evidence = {{"bytes_a_step", a_step},
                                {"grown_bytes", leak.grown_bytes},
@@ -298,6 +315,10 @@ Finding leak_finding(const LeakGroup& group, const Tables& tables, const Analysi
   if (!group.evidence.module.empty()) finding.facts.emplace_back("module", group.evidence.module);
   if (leak.period_from == Period::From::kRounds) {
     finding.facts.emplace_back("round", short_line(tables, leak.round_node));
+  }
+  if (kind.steps_apart != 0) {
+    finding.evidence.emplace_back("times", leak.times);
+    finding.evidence.emplace_back("steps_apart", kind.steps_apart);
   }
   add_entries(group, &finding);
   finding.facts.emplace_back("steps_from", leak.period_from == Period::From::kMarks

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "recording/holders_file.h"
 #include "trace/memory_source.h"
 
 namespace gpumemprof {
@@ -18,16 +19,22 @@ struct Program {
   uint64_t weights_bytes = 0;   ///< before the first step, on line 9
   uint64_t joined_bytes = 0;    ///< after the last step, on line 10
   bool has_marks = false;
+  uint64_t keeps_every = 1;  ///< steps
+  /// A look after so many steps reaches all that is live of line 7; 0: there is none.
+  uint64_t looked_after = 0;
+  /// Of these, what a variable holds; the rest have a name of their own each.
+  uint64_t held_blocks = UINT64_MAX;
+  std::string why_incomplete;
 };
 
-/// What is said of line 7. Where there is nothing else, step i takes the times from 3 * i + 1 on; its
-/// block is at address 100 + i.
-std::vector<Finding> findings_of(const Program& program,
-                                 const std::vector<ProcessHolders>* holders = nullptr) {
+/// What is said of line 7.
+std::vector<Finding> findings_of(const Program& program) {
   Tables tables;
   tables.processes.push_back({.pid = 5, .start_ticks = 6});
   tables.threads.resize(1);
   tables.devices.push_back({.type = 0, .size_is_requested = true});
+  std::vector<ProcessHolders> told(1);
+  told[0].pid = 5, told[0].start_ticks = 6;
   const uint32_t file = tables.strings.intern("/srv/me/train.py");
   const auto line = [&](uint32_t number) {
     return tables.stacks.push(0, tables.stacks.intern_frame({.file = file, .line = number}));
@@ -47,8 +54,20 @@ std::vector<Finding> findings_of(const Program& program,
     allocate(10 + step % 2, program.variable_bytes, keeps);
     if (program.variable_bytes != 0 && step != 0) free(11 - step % 2);
     allocate(1, 5000, drops);
-    allocate(100 + step, program.keeps_bytes, keeps);
+    if (step % program.keeps_every == 0) allocate(100 + step, program.keeps_bytes, keeps);
     free(1);
+    if (step + 1 == program.looked_after) {
+      HoldersLook& look = told[0].looks.emplace_back();
+      look.time_ns = time, look.why_incomplete = program.why_incomplete;
+      look.holders.push_back(
+          {.path = "kept in main (train.py)", .name = "kept", .owner = "variable"});
+      for (uint64_t made = 0; made <= step; made += program.keeps_every) {
+        const bool is_held = made / program.keeps_every < program.held_blocks;
+        look.by_address[100 + made] =
+            is_held ? 0 : static_cast<uint32_t>(look.holders.size());
+        if (!is_held) look.holders.push_back({.name = "x", .owner = "variable"});
+      }
+    }
     const auto end = static_cast<uint32_t>(events.size());
     if (program.has_marks) events.marks.push_back({.before_event = end, .kind = MarkKind::kStep});
   }
@@ -57,7 +76,7 @@ std::vector<Finding> findings_of(const Program& program,
   source.mutable_tables() = std::move(tables);
   AnalysisOptions options;
   options.find_leaks = true;
-  options.holders = holders;
+  if (program.looked_after != 0) options.holders = &told;
   std::vector<Finding> out = analyze_source(source, options)->findings;
   std::erase_if(out, [&](const Finding& one) { return one.stack != keeps; });
   return out;
@@ -96,18 +115,32 @@ TEST(LeakFindings, ASmallLeakIsAWarningIfTenThousandStepsMakeItATenthOfThePeak) 
   EXPECT_EQ(severity(1'000, 120), Severity::kWarning) << "117 KiB are 0.11 % of the peak";
 }
 
-/// What is said of the holder after a look that saw the first `rounds` blocks, each under a name of
-/// its own.
-std::string holder_after_a_look(uint64_t rounds) {
-  std::vector<ProcessHolders> told(1);
-  told[0].pid = 5, told[0].start_ticks = 6;
-  HoldersLook& look = told[0].looks.emplace_back();
-  look.time_ns = 3 * rounds + 1;
-  for (uint64_t round = 0; round < rounds; ++round) {
-    look.by_address[100 + round] = static_cast<uint32_t>(round);
-    look.holders.push_back({.path = "a name", .owner = "variable"});
-  }
-  const std::vector<Finding> findings = findings_of({.keeps_bytes = 4000}, &told);
+TEST(LeakFindings, WhatComesAFewTimesAndIsHeldByNameMayBeResults) {
+  const auto told_of = [](uint64_t times, uint64_t apart, bool is_looked_at) {
+    const uint64_t steps = times * apart;
+    const std::vector<Finding> found = findings_of({.steps = steps,
+                                                    .keeps_bytes = 2 << 20,
+                                                    .has_marks = true,
+                                                    .keeps_every = apart,
+                                                    .looked_after = is_looked_at ? steps : 0});
+    return found.size() == 1 ? found[0] : Finding{.title = std::to_string(found.size())};
+  };
+  const Finding few = told_of(8, 12, true);
+  EXPECT_EQ(few.kind, FindingKind::kGrowthInLoop);
+  EXPECT_EQ(few.severity, Severity::kInfo);
+  EXPECT_EQ(few.title,
+            "train.py:7 keeps 2.00 MiB more once in 12 steps, 8 times: it may be a result that is "
+            "needed");
+  EXPECT_EQ(told_of(9, 12, true).severity, Severity::kWarning) << "many epochs";
+  EXPECT_EQ(told_of(8, 3, true).severity, Severity::kWarning) << "every few steps";
+  EXPECT_EQ(told_of(8, 12, false).severity, Severity::kWarning) << "nobody knows who holds it";
+}
+
+/// What is said of the holder after a look that saw the first `blocks`, each under a name of its
+/// own.
+std::string holder_after_a_look(uint64_t blocks) {
+  const std::vector<Finding> findings =
+      findings_of({.keeps_bytes = 4000, .looked_after = blocks, .held_blocks = 0});
   for (const auto& [name, text] : findings.at(0).facts)
     if (name == "holder") return text;
   return "";

@@ -214,6 +214,7 @@ std::optional<LeakGrowth> figures(const std::vector<double>& floors, const Perio
   const std::vector<Rise> rises = rises_of(floors, period, warm_up(period));
   if (rises.size() < 2) return std::nullopt;
   measure(rises, points, begins_late, &growth);
+  growth.times = rises_of(floors, period, 0).size();
   return growth;
 }
 

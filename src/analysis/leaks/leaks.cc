@@ -118,6 +118,7 @@ void finish(Leak* leak) {
   leak->grown_bytes = grown_in_steps(*leak);
   leak->z = most.z, leak->warm_up_steps = most.warm_up_steps;
   leak->rise_steps = most.rise_steps, leak->slows = most.slows;
+  leak->times = most.times;
 }
 
 /// An optimizer makes its state for a parameter when it first steps it: what grows as layers are
@@ -351,6 +352,14 @@ void tell_passes(const ProcessHistory& history, const Period& period, const Tabl
 uint64_t grown_in_steps(const Leak& leak) {
   const double bytes = leak.bytes_a_step * static_cast<double>(leak.steps);
   return static_cast<uint64_t>(std::llround(std::max(0.0, bytes)));
+}
+
+uint64_t steps_apart(const Leak& leak) {
+  constexpr uint64_t kFewTimes = 8, kLeastApart = 4;
+  if (leak.times > kFewTimes || leak.rise_steps.size() < 2) return 0;
+  const uint64_t intervals = leak.rise_steps.size() - 1;
+  const uint64_t steps = leak.rise_steps.back() - leak.rise_steps.front();
+  return steps < kLeastApart * intervals ? 0 : (steps + intervals / 2) / intervals;
 }
 
 uint32_t call_line(const Tables& tables, uint32_t stack) {

@@ -37,6 +37,7 @@ struct Leak {
   uint64_t steps = 0, warm_up_steps = 0;  ///< looked at; left out before
   double z = 0;                           ///< Mann-Kendall's, of the stack that grows most
   std::vector<uint64_t> rise_steps;       ///< of that stack
+  uint64_t times = 0;                     ///< LeakGrowth's, of that stack
   Period::From period_from = Period::From::kNothing;
   uint32_t round_node = 0;  ///< kRounds: the line of the program that each round runs
   bool is_after_steps = false;  ///< kRounds: they come after the last step
@@ -51,6 +52,10 @@ struct Leak {
 
 /// What the leak grows by in `steps` at its rate: not all of its stacks are measured over as many.
 uint64_t grown_in_steps(const Leak& leak);
+
+/// Of what comes at most eight times, four steps apart or more, as once an epoch or for each fold:
+/// how many steps. Else 0.
+uint64_t steps_apart(const Leak& leak);
 
 /// The line that a stack is told by: own_node(), else the innermost line of a library.
 uint32_t leak_line(const Tables& tables, uint32_t stack);

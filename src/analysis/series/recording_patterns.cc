@@ -71,7 +71,7 @@ class Patterns {
       if (!is_here) continue;
       if (tells_growth_by_line(finding)) told_bytes_ += static_cast<double>(grown_bytes(finding));
       if (finding.kind == FindingKind::kGrowthInLoop) {
-        why_no_growth_ = "what grows in its loop may be loaded data or a leak";
+        why_no_growth_ = "what grows in its loop may be needed or a leak";
         loop_bytes_ += static_cast<double>(grown_bytes(finding));
       }
       if (finding.kind == FindingKind::kFillsToLimit || finding.kind == FindingKind::kSizesRise) {

@@ -355,7 +355,7 @@ TEST(RecordingPatterns, GrowthOfALoopThatMayBeDataHasNoScoreWhereItIsMuch) {
     add_patterns(source.tables(), std::nullopt, &analysis);
     EXPECT_EQ(analysis.score.value.has_value(), !is_much);
     EXPECT_EQ(analysis.score.reason,
-              is_much ? "what grows in its loop may be loaded data or a leak" : "");
+              is_much ? "what grows in its loop may be needed or a leak" : "");
   }
 }
 

@@ -76,7 +76,9 @@ std::string finding_sentence(const Finding& finding) {
 
 std::vector<std::string> finding_details(const Finding& finding) {
   std::vector<std::string> out;
-  const char* step = finding.kind == FindingKind::kGrowthInLoop ? "round" : "step";
+  const bool goes_by_rounds = finding.kind == FindingKind::kGrowthInLoop &&
+                              !named(finding.evidence, "steps_apart");
+  const char* step = goes_by_rounds ? "round" : "step";
   const auto grown = named(finding.evidence, "grown_bytes"),
              steps = named(finding.evidence, "steps");
   if (grown && steps) {
@@ -92,8 +94,7 @@ std::vector<std::string> finding_details(const Finding& finding) {
                               format_count(*processes),
                               format_bytes(named(finding.evidence, "all_processes_bytes").value_or(0))));
   }
-  const bool is_leak = finding.kind == FindingKind::kLeak;
-  if (const auto round = named(finding.facts, "round"); round && is_leak) {
+  if (const auto round = named(finding.facts, "round"); round && !goes_by_rounds) {
     const bool is_after = named(finding.facts, "steps_from") == kRoundsAfterSteps;
     out.push_back(fmt::format("A step is one round of {} here: {}", *round,
                               is_after ? "it comes after the last step of the program"

@@ -54,6 +54,17 @@ TEST(FindingWords, WhatADequeKeepsIsToldAsItWillBeWhenItIsFull) {
   EXPECT_EQ(finding_details(finding).at(1), "The limit of 6.00 KiB is reached in 90 more steps");
 }
 
+TEST(FindingWords, WhatComesAFewTimesIsToldByTheStep) {
+  Finding finding = leak({{"grown_bytes", 2048}, {"steps", 36}, {"warm_up_steps", 17},
+                          {"times", 5}, {"steps_apart", 12}});
+  finding.kind = FindingKind::kGrowthInLoop;
+  finding.confidence = 0.99;
+  EXPECT_EQ(finding_details(finding),
+            (std::vector<std::string>{
+                "Grew by 2.00 KiB in 36 steps after a warm-up of 17; 4.00 KiB are live after the "
+                "last allocation (confidence 0.99)"}));
+}
+
 TEST(FindingWords, ALeakIsCalledALeakWhetherItsHolderIsKnownOrNot) {
   Finding finding = leak({{"bytes_a_step", 2048}, {"held_blocks", 3}});
   finding.severity = Severity::kWarning;
