@@ -283,6 +283,15 @@ void add_entries(const LeakGroup& group, Finding* finding) {
     finding->evidence.emplace_back("steps_until_full", rounded(steps));
 }
 
+uint64_t survivors_of(const Leak& leak) {
+  uint64_t survivors = 0;
+  for (const LeakStack& stack : leak.stacks) survivors += stack.survivors;
+  return survivors;
+}
+
+/// A block exists twice while it is copied into a larger one.
+constexpr uint64_t kCopiesOfBlock = 2;
+
 /// All but the limit and the holder.
 Finding leak_finding(const LeakGroup& group, const Tables& tables, const Analysis& analysis) {
   const Leak& leak = group.whole;
@@ -306,10 +315,13 @@ Finding leak_finding(const LeakGroup& group, const Tables& tables, const Analysi
                   .device = leak.device};
   if (is_leak) finding.severity = severity_of(group, finding, tables, analysis);
   // Where each block replaces a smaller one, those that are left at the end say nothing.
-  if (kind.kind != FindingKind::kSizesRise) {
-    uint64_t survivors = 0;
-    for (const LeakStack& stack : leak.stacks) survivors += stack.survivors;
-    finding.evidence.emplace_back("survivors", survivors);
+  if (group.evidence.grows_one_block) {
+    uint64_t blocks = 0;
+    for (const LeakStack& stack : leak.stacks)
+      blocks += stack.survivors <= kCopiesOfBlock ? 1 : stack.survivors;
+    finding.evidence.emplace_back("replaced_blocks", blocks);
+  } else {
+    finding.evidence.emplace_back("survivors", survivors_of(leak));
     finding.rates.emplace_back("survivors_a_step", to_thousandths(leak.survivors_a_step));
   }
   if (!group.evidence.module.empty()) finding.facts.emplace_back("module", group.evidence.module);

@@ -55,6 +55,14 @@ std::string survivors_text(double a_step, const char* step) {
                                     a_step < 100 ? count : fmt::format("{:.0f}", a_step), step);
 }
 
+/// "1 block grows by 16.0 KiB a step: a larger one replaces it".
+std::string replaced_text(uint64_t blocks, uint64_t bytes_a_step, const char* step) {
+  const std::string growth = fmt::format("{} a {}", format_bytes(bytes_a_step), step);
+  if (blocks == 1) return fmt::format("1 block grows by {}: a larger one replaces it", growth);
+  return fmt::format("{} blocks grow by {} together: larger ones replace them",
+                     format_count(blocks), growth);
+}
+
 }  // namespace
 
 std::string finding_sentence(const Finding& finding) {
@@ -101,11 +109,17 @@ std::vector<std::string> finding_details(const Finding& finding) {
                                        : "the program marks no steps, or too few"));
   }
   if (!finding.lines.empty()) out.push_back("Lines: " + lines_text(finding.lines, step));
+  const auto module = named(finding.facts, "module");
+  const auto in_module = [&](const char* are_made) {
+    return module ? fmt::format("; {} made in module {}", are_made, *module) : "";
+  };
   const auto survivors = named(finding.rates, "survivors_a_step");
-  if (survivors && *survivors > 0) {
-    const auto module = named(finding.facts, "module");
-    out.push_back(survivors_text(*survivors, step) +
-                  (module ? fmt::format("; most are made in module {}", *module) : ""));
+  if (survivors && *survivors > 0)
+    out.push_back(survivors_text(*survivors, step) + in_module("most are"));
+  if (const auto replaced = named(finding.evidence, "replaced_blocks")) {
+    const uint64_t a_step = named(finding.evidence, "bytes_a_step").value_or(0);
+    out.push_back(replaced_text(*replaced, a_step, step) +
+                  in_module(*replaced == 1 ? "it is" : "most are"));
   }
   if (const auto holder = named(finding.facts, "holder"); holder && !holder->empty()) {
     out.push_back(fmt::format("Held by: {}", *holder));

@@ -65,6 +65,18 @@ TEST(FindingWords, WhatComesAFewTimesIsToldByTheStep) {
                 "last allocation (confidence 0.99)"}));
 }
 
+TEST(FindingWords, ABlockThatLargerOnesReplaceIsToldByWhatItGrows) {
+  Finding finding = leak({{"bytes_a_step", 16384}, {"replaced_blocks", 1}});
+  finding.facts = {{"module", "MoCo"}};
+  EXPECT_EQ(finding_details(finding),
+            (std::vector<std::string>{"1 block grows by 16.0 KiB a step: a larger one replaces it; "
+                                      "it is made in module MoCo"}));
+  finding.evidence[1].second = 24;
+  EXPECT_EQ(finding_details(finding),
+            (std::vector<std::string>{"24 blocks grow by 16.0 KiB a step together: larger ones "
+                                      "replace them; most are made in module MoCo"}));
+}
+
 TEST(FindingWords, ALeakIsCalledALeakWhetherItsHolderIsKnownOrNot) {
   Finding finding = leak({{"bytes_a_step", 2048}, {"held_blocks", 3}});
   finding.severity = Severity::kWarning;
