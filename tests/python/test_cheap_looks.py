@@ -8,6 +8,7 @@ pytest.importorskip("torch")
 
 from gpumemprof._recorded import standing  # noqa: E402
 from gpumemprof._recorded.holders import arm  # noqa: E402
+from gpumemprof._recorded.holders.look import look  # noqa: E402
 
 
 class Marks:
@@ -67,6 +68,12 @@ def test_a_look_says_whether_the_programs_collector_was_on_and_leaves_it_so(tmp_
         assert (one.looks[-1]["gc_enabled"], gc.isenabled()) == (enabled, enabled)
     finally:
         (gc.enable if was else gc.disable)()
+
+
+def test_only_a_look_that_nobody_asked_for_says_what_gives_it_more_time():
+    short = "the walk over the program's objects took too long"
+    assert look(0.0, everywhere=True)["why_incomplete"] == short
+    assert look(0.0, everywhere=False)["why_incomplete"] == short + "; gpumemprof run --explain-leaks looks longer, and everywhere"
 
 
 def test_all_looks_together_are_a_hundredth(tmp_path, clock):

@@ -20,6 +20,7 @@ _MOST_OPERATIONS = 16
 # The libraries' own names take as long as all the rest, and hold next to nothing. Where they need not be looked at, they
 # are if this part of the tensors is reached by no name of the program.
 _UNREACHED_PART = 4
+_MORE = "; gpumemprof run --explain-leaks looks longer, and everywhere"
 _NOTHING = Name("no name in Python: a cycle, a graph that holds itself, or native code", "", "nothing", ())
 
 
@@ -80,7 +81,7 @@ class _Look:
         walk.walk_program()
         rest = self.take_reached(tensors, walk, hooked)
         if not self.everywhere and len(rest) * _UNREACHED_PART <= len(tensors):
-            skipped = "names in libraries were not searched; gpumemprof run --explain-leaks does" if rest else ""
+            skipped = "names in libraries were not searched" if rest else ""
             self.why_incomplete = self.why_incomplete or walk.why_incomplete or skipped
             return
         if rest:
@@ -238,7 +239,7 @@ def look(most_s: float, everywhere: bool = True, at_end: bool = False) -> dict[s
         taken.take()
     return {
         "time_ns": time_ns,
-        "why_incomplete": taken.why_incomplete,
+        "why_incomplete": taken.why_incomplete if everywhere or not taken.why_incomplete else taken.why_incomplete + _MORE,
         "memory": memory,
         "holders": [holder.as_json() for holder in taken.holders],
         "storages": [[address, index] for address, index in taken.storages.items()],
