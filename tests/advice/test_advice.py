@@ -103,6 +103,12 @@ def test_results_that_are_joined_are_there_twice(recordings):
     assert "results of 24 calls at quail.py:12 are live together: 12.0 MiB at the peak" in first["title"]
 
 
+def test_kept_batches_have_one_fix(recordings):
+    argv = [harness.COMMAND, "analyze", *recordings["tern"], "--format", "json"]
+    (leak,) = [one for one in json.loads(harness.execute(argv).ok().stdout)["findings"] if one["kind"] == "leak"]
+    assert leak["fix"] == advice(recordings["tern"])["advice"][0]["fix"] == "keep numbers or paths instead of used batches"
+
+
 def test_text_says_what_and_how_it_is_known(recordings):
     text = harness.execute([harness.COMMAND, "advise", *recordings["gull"]]).ok().stdout.decode()
     assert text.startswith("1 suggestion\n  checkpoint_file_kept")

@@ -11,6 +11,7 @@
 
 #include "analysis/advice/practices.h"
 #include "analysis/categories/category_sums.h"
+#include "analysis/leaks/leak_findings.h"
 #include "analysis/leaks/leaks.h"
 #include "base/path_parts.h"
 #include "base/size.h"
@@ -193,15 +194,14 @@ void find_leaking(const PracticeEvidence& evidence, const DeviceAnalysis& device
     if (finding.device != device.device) continue;
     std::set<uint32_t> frames;
     add_frames_of(finding, tables, &frames);
-    uint64_t input = 0, bytes = 0;
+    uint64_t bytes = 0;
     std::vector<uint32_t> stacks;
     for (const CategoryHolder& holder : device.categories.at_peak) {
       if (!frames.contains(tables.stacks.node(leak_line(tables, holder.stack)).frame)) continue;
       stacks.push_back(holder.stack);
       bytes += holder.bytes;
-      if (holder.category == Category::kInput) input += holder.bytes;
     }
-    const bool is_input = finding.name == "growth" && 2 * input > bytes;
+    const bool is_input = keeps_inputs(finding, device, tables);
     PracticeCandidate& candidate =
         by_name.try_emplace(is_input ? "inputs" : finding.name, device).first->second;
     for (const uint32_t stack : stacks) candidate.change.group_of[stack] = 0;
@@ -210,8 +210,7 @@ void find_leaking(const PracticeEvidence& evidence, const DeviceAnalysis& device
                               : finding.name == "growth" ? "leak"
                                                          : finding.name;
       candidate.advice.title = finding.title + of_processes(finding);
-      candidate.advice.fix =
-          is_input ? "Keep numbers or paths instead of used batches" : finding.fix;
+      candidate.advice.fix = finding.fix;
       candidate.advice.stack = finding.stack;
     }
     uint64_t before = candidate.advice.evidence.empty() ? 0 : candidate.advice.evidence[0].second;

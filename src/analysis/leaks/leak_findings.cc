@@ -93,9 +93,24 @@ Finding kept_gradients_finding(const KeptGradients& kept, const Tables& tables) 
           .device = kept.device};
 }
 
-/// Why a look that was complete names no holder.
-std::string why_none(const HolderStacks::Held& held) {
+constexpr const char* kRecordAgain = "record with gpumemprof run --explain-leaks to name it";
+
+/// Whether the looks saw few of the blocks that are live at the end, each of them with a name.
+bool is_early(const HolderStacks::Held& held, uint64_t live_blocks) {
+  constexpr uint64_t kEarlyPart = 4;
+  return held.live_blocks != 0 && held.reached_blocks == held.live_blocks &&
+         kEarlyPart * held.live_blocks < live_blocks;
+}
+
+/// What a look was too short for is a reason only if it left a block of these without a name.
+std::string why_none(const HolderStacks::Held& held, uint64_t live_blocks,
+                     const std::string& why_incomplete) {
   if (held.live_blocks == 0) return "none of it was live at the last look";
+  if (is_early(held, live_blocks)) {
+    return "the looks saw only " + std::to_string(held.live_blocks) + " of " +
+           std::to_string(live_blocks) + " blocks; " + kRecordAgain;
+  }
+  if (!why_incomplete.empty() && held.reached_blocks < held.live_blocks) return why_incomplete;
   if (held.reached_blocks == 0) return "no Python object was found that holds it";
   return "no name was found that holds most of it: names hold " +
          std::to_string(held.reached_blocks) + " of " + std::to_string(held.live_blocks) +
@@ -106,35 +121,22 @@ std::string why_none(const HolderStacks::Held& held) {
 /// end.
 void add_holder(const HolderStacks::Held& held, std::string_view container, uint64_t live_blocks,
                 const ProcessHolders* told, Finding* finding) {
-  constexpr const char* kRecordAgain = "; record with gpumemprof run --explain-leaks to name it";
-  if (!container.empty()) {
-    finding->facts.emplace_back("holder", container);
-    finding->facts.emplace_back("holder_name", container.substr(0, container.find_first_of(", ")));
-    finding->evidence.emplace_back("held_blocks", held.blocks);
-    return;
-  }
-  if (held.holder) {
-    finding->facts.emplace_back("holder", held.holder->path);
-    if (!held.holder->name.empty()) {
-      finding->facts.emplace_back("holder_name", held.holder->name);
-    }
+  const bool is_known = !container.empty() || held.holder;
+  if (is_known) {
+    const std::string_view path = container.empty() ? held.holder->path : container;
+    const std::string_view name = container.empty() ? std::string_view(held.holder->name)
+                                                    : path.substr(0, path.find_first_of(", "));
+    finding->facts.emplace_back("holder", path);
+    if (!name.empty()) finding->facts.emplace_back("holder_name", name);
     finding->evidence.emplace_back("held_blocks", held.blocks);
     return;
   }
   const bool has_looks = told && !told->looks.empty();
-  std::string why = has_looks ? told->looks.back().why_incomplete : "";
-  // With --explain-leaks the last look is in the second half of the run.
-  const bool is_early =
-      has_looks && why.empty() && held.live_blocks > 0 && 2 * held.live_blocks < live_blocks;
-  if (is_early)
-    why = "the looks saw only " + std::to_string(held.live_blocks) + " of " +
-          std::to_string(live_blocks) + " blocks";
-  else if (has_looks && why.empty())
-    why = why_none(held);
-  const bool looks_help = !has_looks || is_early;
-  finding->facts.emplace_back("holder", "unknown" + (why.empty() ? "" : ", because " + why) +
-                                            (looks_help ? kRecordAgain : ""));
-  if (looks_help && finding->name == kGrowth)
+  finding->facts.emplace_back(
+      "holder", has_looks ? "unknown, because " +
+                                why_none(held, live_blocks, told->looks.back().why_incomplete)
+                          : std::string("unknown; ") + kRecordAgain);
+  if (finding->name == kGrowth && (!has_looks || is_early(held, live_blocks)))
     finding->fix += "; gpumemprof run --explain-leaks names it";
 }
 
@@ -389,14 +391,12 @@ void add_leak_findings(const std::vector<ProcessHistory>& histories, const Table
       if (finding.kind == FindingKind::kLeak && is_host_blocks(device) && !is_named)
         finding.fix = "free these blocks, or limit what keeps them";
     } else {
-      uint64_t live_blocks = 0;
-      for (const LeakStack& stack : group.whole.stacks) live_blocks += stack.live_count;
       add_holder({.holder = group.evidence.holder,
                   .blocks = group.evidence.held_blocks,
                   .reached_blocks = group.evidence.reached_blocks,
                   .live_blocks = group.evidence.looked_at_blocks},
-                 group.container, live_blocks, holders.of_process(group.whole.process, tables),
-                 &finding);
+                 group.container, survivors_of(group.whole),
+                 holders.of_process(group.whole.process, tables), &finding);
       add_views(group.evidence, &finding);
     }
     analysis->findings.push_back(std::move(finding));
@@ -406,6 +406,32 @@ void add_leak_findings(const std::vector<ProcessHistory>& histories, const Table
     add_holder(holders.most_of(kept.process, kept.device, kept.stacks, tables),
                {}, kept.blocks, holders.of_process(kept.process, tables), &finding);
     analysis->findings.push_back(std::move(finding));
+  }
+}
+
+bool keeps_inputs(const Finding& finding, const DeviceAnalysis& device, const Tables& tables) {
+  if (finding.name != kGrowth || finding.device != device.device) return false;
+  const auto frame_of = [&](uint32_t node) { return tables.stacks.node(node).frame; };
+  uint64_t input_bytes = 0, bytes = 0;
+  for (const CategoryHolder& holder : device.categories.at_peak) {
+    const uint32_t frame = frame_of(leak_line(tables, holder.stack));
+    const bool is_of_it = frame == frame_of(finding.stack) ||
+                          std::ranges::any_of(finding.lines, [&](const FindingLine& line) {
+                            return frame == frame_of(line.stack);
+                          });
+    if (!is_of_it) continue;
+    bytes += holder.bytes;
+    if (holder.category == Category::kInput) input_bytes += holder.bytes;
+  }
+  return 2 * input_bytes > bytes;
+}
+
+void add_fixes_of_inputs(const Tables& tables, Analysis* analysis) {
+  for (Finding& finding : analysis->findings) {
+    if (finding.kind != FindingKind::kLeak) continue;
+    const DeviceAnalysis* device = find_device(*analysis, finding.device);
+    if (device && keeps_inputs(finding, *device, tables))
+      finding.fix = "keep numbers or paths instead of used batches";
   }
 }
 

@@ -25,6 +25,12 @@ struct LeakContext {
 void add_leak_findings(const std::vector<ProcessHistory>& histories, const Tables& tables,
                        const LeakContext& context, Analysis* analysis);
 
+/// Whether what grows for no known cause is batches, by what is live of its lines at the peak.
+bool keeps_inputs(const Finding& finding, const DeviceAnalysis& device, const Tables& tables);
+
+/// Gives these the fix for batches. Where the categories of the devices are known.
+void add_fixes_of_inputs(const Tables& tables, Analysis* analysis);
+
 /// One bug in several processes, workers or ranks, is one finding: the most severe of them, else the
 /// one that holds most, with `processes` and `all_processes_bytes`. After what asks each device for
 /// its leaks.
