@@ -354,7 +354,8 @@ void Camera::tell_refusals(const Picture& picture, Subject* subject) {
     refused_count_ += more;
     known = device.oom_count;
     alert(picture, true, who + ' ' + device.name,
-          std::to_string(more) + " requests for memory were refused");
+          more == 1 ? "1 request for memory was refused"
+                    : std::to_string(more) + " requests for memory were refused");
   }
 }
 
