@@ -375,7 +375,10 @@ ProgramEnds read_program_ends(const std::vector<std::string>& paths) {
       if (run.state != RunState::kEnded) run.state = state_of(run, is_only_run, writers);
     }
     for (const FileWriter& writer : writers) {
-      if (!writer.is_run && writer.state == WriterState::kAlive)
+      // One that another program replaced (exec) has two files.
+      const bool is_known =
+          std::ranges::find(ends.running_pids, writer.pid) != ends.running_pids.end();
+      if (!writer.is_run && writer.state == WriterState::kAlive && !is_known)
         ends.running_pids.push_back(writer.pid);
     }
     for (const std::string& name : names_with("uncaught.", path, kMostFiles)) {
