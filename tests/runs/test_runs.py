@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -24,6 +25,11 @@ def second():
     return torch.empty({size}, dtype=torch.uint8)
 
 kept = first(), second()
+"""
+RUNNING_PROGRAM = """import os, sys, time, light
+kept = [light.Block(1_000) for i in range(100)]
+open(sys.argv[1], "w").write(str(os.getpid()))
+time.sleep(100)
 """
 BEFORE, AFTER = 2_000_003, 5_000_003
 
@@ -119,6 +125,55 @@ def test_a_run_added_twice_is_one_whatever_it_is_called(store, recordings, tmp_p
     snapshot = shutil.copy(FIXTURES / "streams_2.13.pickle", tmp_path / "a.pickle")
     renamed = shutil.copy(snapshot, tmp_path / "b.pickle")
     assert add(store, snapshot) == add(store, renamed)
+
+
+def test_a_run_that_still_runs_is_refused_and_one_that_was_killed_is_not(store, tmp_path, light):
+    program = tmp_path / "program.py"
+    program.write_text(RUNNING_PROGRAM)
+    recording, ready = tmp_path / "recording", tmp_path / "ready"
+    command = [harness.COMMAND, "run", "-q", "-o", recording, "--", harness.PYTHON, program, ready]
+    with subprocess.Popen(command, env={**light.env, "PYTHONPATH": str(harness.PROGRAMS)}) as running:
+        try:
+            assert harness.until(lambda: ready.exists() and ready.read_text())
+            pid = int(ready.read_text())
+            assert [pid] == json.loads(harness.execute([harness.COMMAND, "analyze", recording, "--format", "json"]).ok().stdout)["end"]["running_pids"]
+            done = run("add", recording, "--store", store)
+            assert (done.rc, done.stdout) == (2, b"")
+            assert done.stderr.decode() == f"gpumemprof: {recording}: is still being recorded (pid {pid}): add it after its end\n"
+            first = harness.execute([harness.COMMAND, "analyze", recording]).ok().stdout.decode().splitlines()[0]
+            assert first == f"The program is still running (pid {pid}): figures are those until now."
+        finally:
+            running.kill()
+            os.kill(int(ready.read_text()), 9)
+    assert harness.until(lambda: end_of(recording)["state"] == "unknown")
+    assert end_of(recording)["exit_code"] is end_of(recording)["signal"] is None
+    first = harness.execute([harness.COMMAND, "analyze", recording]).ok().stdout.decode().splitlines()[0]
+    assert first == "How the program ended is unknown: `run` was killed, or could not write it."
+    added = add(store, recording)
+    assert [(row["id"], row["peak_bytes"], row["lost"]) for row in listed("--store", store)] == [(added, 100_000, None)]
+
+
+def end_of(recording):
+    (one,) = json.loads(harness.execute([harness.COMMAND, "analyze", recording, "--format", "json"]).ok().stdout)["end"]["runs"]
+    return one
+
+
+def test_a_copy_that_was_cut_short_is_marked_and_replaced_by_the_whole_run(store, recordings, tmp_path):
+    cut = tmp_path / "cut"
+    shutil.copytree(recordings / "before", cut)
+    for file in cut.glob("*.gmp"):
+        os.truncate(file, 4096)  # its first page: the header
+    done = run("add", cut, "--store", store, "--commit", "one")
+    assert done.rc == 1
+    (row,) = listed("--store", store)
+    assert row["peak_bytes"] is None and row["lost"].startswith("LOST: ")
+    whole = run("add", recordings / "before", "--store", store, "--model", "two").ok().stdout.decode()
+    assert re.fullmatch(rf"{row['id']} replaced: {recordings / 'before'}: [\d,]+ events instead of 0\n", whole)
+    (row,) = listed("--store", store)
+    assert row["peak_bytes"] >= 7_000_001 + BEFORE and (row["commit"], row["model"], row["lost"]) == ("one", "two", None)
+    assert run("show", row["id"], "--store", store).rc == 0, "one recording is kept"
+    again = run("add", cut, "--store", store)
+    assert again.stdout.decode() == f"{row['id']} is already there: {cut}\n"
 
 
 def test_show_and_diff_are_the_commands_own_words(store, recordings):

@@ -23,7 +23,12 @@ def _add(store: Store, paths: list[str], options: dict[str, Any]) -> int:
     for path in paths:
         with tempfile.TemporaryDirectory(prefix="gpumemprof-runs-") as place:
             added = Added(path, place, said, say)
-            if store.has(added.id):
+            less = _events_of_less(store, added)
+            if less is not None:
+                store.remove(added.id)
+                store.put(added.id, added.lake, [path], added.entry)
+                sys.stdout.write(f"{added.id} replaced: {plain(path)}: {added.entry['events']:,} events instead of {less:,}\n")
+            elif store.has(added.id):
                 sys.stdout.write(f"{added.id} is already there: {plain(path)}\n")
                 _say_what_stays(store, added.id, said)
             else:
@@ -33,6 +38,21 @@ def _add(store: Store, paths: list[str], options: dict[str, Any]) -> int:
             say(f"{path}: {added.lost}")
         code = code if added.has_every_event else EXIT_FAILED
     return code
+
+
+def _events_of_less(store: Store, added: Added) -> int | None:
+    """Of an entry of the same run that has fewer events, their number; `added` takes over what was said of it. Else None."""
+    try:
+        entry = store.read_entry(added.id) if store.has(added.id) else {}
+        _check(entry | {"id": added.id})
+    except CannotDo:  # there is none, or it is damaged: that is said by `list`
+        return None
+    events = entry.get("events")
+    if not isinstance(events, int) or events >= added.entry["events"]:
+        return None
+    said = ("commit", "model", "settings")
+    added.entry.update({name: entry[name] for name in said if not added.entry[name] and entry.get(name)})
+    return events
 
 
 def _say_what_stays(store: Store, run: str, said: dict[str, Any]) -> None:

@@ -25,6 +25,7 @@ class Added:
 
     def __init__(self, path: str, place: str, said: dict[str, Any], say: Callable[[str], Any]) -> None:
         source = Source([path], seal=False)
+        _refuse_running(path, source.report.get("end") or {})
         self.id = source.identity
         self.lost, self.has_every_event = source.lost
         self.lake = parquet.write(source, place, self.id)[1]
@@ -55,6 +56,13 @@ class Added:
             "recorded_ns": began or None, "lines": [{"line": line, "size_bytes": size} for line, size in lines[:_MOST_LINES]],
             "lines_left_out": max(0, len(lines) - _MOST_LINES),
         }  # fmt: skip
+
+
+def _refuse_running(path: str, end: dict[str, Any]) -> None:
+    """What it holds so far is not the run. Raises CannotDo."""
+    pids = [run["pid"] for run in end.get("runs", []) if run["state"] == "running"] or end.get("running_pids", [])
+    if pids:
+        raise CannotDo(f"{path}: is still being recorded (pid {pids[0]}): add it after its end")
 
 
 def _machine(report: dict[str, Any]) -> dict[str, Any]:

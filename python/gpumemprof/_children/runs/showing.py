@@ -24,7 +24,7 @@ class _Rows:
 def write_list(entries: list[dict[str, Any]], line: str, form: str) -> None:
     """Oldest first; with `line` also what the lines that have it in their text held at each peak."""
     is_table = form == "table"
-    names = ["id", "recorded", "commit", "model", "settings", "machine", "device", "peak_bytes", "score", "name"]
+    names = ["id", "recorded", "commit", "model", "settings", "machine", "device", "peak_bytes", "lost", "score", "name"]
     if line:
         names[7:7] = ["line_bytes"]
     made = []
@@ -34,11 +34,18 @@ def write_list(entries: list[dict[str, Any]], line: str, form: str) -> None:
         machine = ", ".join([*(entry.get("boards") or []), *(entry.get("hosts") or [])])
         commit = entry.get("commit") or None
         row = [run, _when(entry), commit[:_ID_DIGITS] if commit and is_table else commit, entry.get("model"), settings or None,
-               machine or None, entry.get("device"), entry.get("peak_bytes"), entry.get("score"), entry.get("name")]  # fmt: skip
+               machine or None, entry.get("device"), entry.get("peak_bytes"), lost_of(entry, is_table), entry.get("score"),
+               entry.get("name")]  # fmt: skip
         if line:
             row[7:7] = [line_bytes(entry, line)]
         made.append(tuple(row))
     output.write(_Rows(names, made), form, sys.stdout)  # type: ignore[arg-type]
+
+
+def lost_of(entry: dict[str, Any], is_short: bool) -> str | None:
+    """What is missing of its events, in short without the reasons; None where none is: its peak is exact."""
+    lost: str | None = None if entry.get("is_complete") else entry.get("lost")
+    return lost.removeprefix("LOST: ").partition(": ")[0] if lost and is_short else lost
 
 
 def line_bytes(entry: dict[str, Any], text: str) -> int | None:
