@@ -50,6 +50,7 @@ struct HostRoom {
   std::string host;
   uint64_t limit_bytes = 0;  ///< of the cgroup, of ulimit -v, or all that the machine has
   uint64_t free_bytes = 0;
+  bool is_of_process = false;  ///< ulimit -v: what other processes take is theirs
 };
 
 struct AnalysisOptions {

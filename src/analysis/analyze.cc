@@ -246,7 +246,7 @@ void add_shape(const Tables& tables, const AnalysisOptions& options, Analysis* a
   } else {
     analysis->score.reason = "the events have no times";
   }
-  fold_processes(tables, &analysis->findings);
+  fold_processes(tables, options.host_rooms, &analysis->findings);
 }
 
 /// A snapshot that tells of a refused request was taken of a program that ran out: as with a run
@@ -298,6 +298,7 @@ Result<Analyzed> analyze(Input& input, AnalysisOptions options) {
     analysis = analyze_recording(input, options, is_whole ? &beside : nullptr, &out.source_);
     if (!analysis) return std::unexpected(analysis.error());
     if (is_whole) {
+      options.host_rooms = &beside.rooms;
       add_shape(out.tables(), options, &*analysis);
       beside.add_to(input, out.tables(), &*analysis);
       add_double_weights(&*analysis);

@@ -528,6 +528,8 @@ TEST(HostRooms, EndWhereAProcessMayMapNoMore) {
   EXPECT_EQ(rooms[0].pid, 7u);
   EXPECT_EQ(rooms[0].limit_bytes, 3000u);
   EXPECT_EQ(rooms[0].free_bytes, 100u);
+  EXPECT_TRUE(rooms[0].is_of_process);
+  EXPECT_FALSE(rooms[1].is_of_process);
   EXPECT_EQ(rooms[1].limit_bytes, 1000u) << "the machine has less";
   EXPECT_EQ(rooms[1].free_bytes, 500u);
 }

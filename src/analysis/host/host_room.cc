@@ -41,13 +41,14 @@ std::vector<HostRoom> host_rooms(const std::vector<RecordedSamples>& all) {
       const auto may_map = OfHost(samples, "mapped_limit_bytes", key.pid).at(after - 1);
       const auto mapped = OfHost(samples, "mapped_bytes", key.pid).at(after - 1);
       std::optional<HostRoom> room;
-      const auto take = [&](uint64_t limit_bytes, uint64_t free_bytes) {
+      const auto take = [&](uint64_t limit_bytes, uint64_t free_bytes, bool is_of_process) {
         if (room && room->free_bytes <= free_bytes) return;
-        room = {static_cast<uint32_t>(key.pid), samples.host, limit_bytes, free_bytes};
+        room = {static_cast<uint32_t>(key.pid), samples.host, limit_bytes, free_bytes,
+                is_of_process};
       };
-      if (total && available) take(*total, std::min(*total, *available));
-      if (limit && used) take(*limit, *limit - std::min(*limit, *used));
-      if (may_map && mapped) take(*may_map, *may_map - std::min(*may_map, *mapped));
+      if (total && available) take(*total, std::min(*total, *available), false);
+      if (limit && used) take(*limit, *limit - std::min(*limit, *used), false);
+      if (may_map && mapped) take(*may_map, *may_map - std::min(*may_map, *mapped), true);
       if (room) out.push_back(*std::move(room));
     }
   }

@@ -26,14 +26,20 @@ Room room_of(uint16_t index, const Tables& tables, uint64_t held_bytes,
              std::optional<uint64_t> capacity_bytes, const std::vector<HostRoom>* host_rooms) {
   const std::optional<uint64_t> limit = memory_limit(index, tables, capacity_bytes);
   if (limit) return {limit, *limit - std::min(*limit, held_bytes)};
-  if (!host_rooms || index >= tables.devices.size()) return {};
+  const HostRoom* room = host_room_of(index, tables, host_rooms);
+  return room ? Room{room->limit_bytes, room->free_bytes} : Room{};
+}
+
+const HostRoom* host_room_of(uint16_t index, const Tables& tables,
+                             const std::vector<HostRoom>* host_rooms) {
+  if (!host_rooms || index >= tables.devices.size()) return nullptr;
   const Device& device = tables.devices[index];
-  if (!is_host_memory(device) || device.process >= tables.processes.size()) return {};
+  if (!is_host_memory(device) || device.process >= tables.processes.size()) return nullptr;
   const Process& process = tables.processes[device.process];
   const auto room = std::ranges::find_if(*host_rooms, [&](const HostRoom& one) {
     return one.pid == process.pid && one.host == process.host;
   });
-  return room == host_rooms->end() ? Room{} : Room{room->limit_bytes, room->free_bytes};
+  return room == host_rooms->end() ? nullptr : &*room;
 }
 
 LeakLimit limit_of(const Leak& leak, const Room& room) {

@@ -33,6 +33,10 @@ struct Room {
 Room room_of(uint16_t device, const Tables& tables, uint64_t held_bytes,
              std::optional<uint64_t> capacity_bytes, const std::vector<HostRoom>* host_rooms);
 
+/// Of the process whose host memory the device is; null where there is none, or no samples.
+const HostRoom* host_room_of(uint16_t device, const Tables& tables,
+                             const std::vector<HostRoom>* host_rooms);
+
 LeakLimit limit_of(const Leak& leak, const Room& room);
 
 }  // namespace gpumemprof

@@ -153,7 +153,10 @@ std::vector<std::string> finding_details(const Finding& finding) {
       out.push_back(fmt::format("The limit of {} is more than {} days away", format_bytes(*limit),
                                 kFarS / kDayS));
     else
-      out.push_back(fmt::format("The limit of {} is reached in {}{}", format_bytes(*limit),
+      out.push_back(fmt::format("The limit of {} is reached {}in {}{}", format_bytes(*limit),
+                                named(finding.evidence, "all_processes_bytes_a_step")
+                                    ? "by all of them together "
+                                    : "",
                                 format_plural(*left, fmt::format("more {}", step)),
                                 seconds ? pace_text(*seconds) : ""));
   } else if (const auto why = named(finding.facts, "limit")) {
