@@ -118,6 +118,31 @@ def test_what_needs_values_runs_on_the_host_and_says_so(tmp_path):
     assert found["by_category"]["parameter"] == PARAMETERS
 
 
+SPARSE = """
+import torch
+device = "cuda" if torch.cuda.is_available() else "cpu"
+table = torch.nn.Embedding(1000, 16, sparse=True).to(device)
+optimizer = torch.optim.SparseAdam(table.parameters())
+for step in range(3):
+    rows = torch.arange(7).to(device)
+    optimizer.zero_grad()
+    (table(rows) * 2).sum().backward()
+    optimizer.step()
+"""
+
+
+def test_sparse_gradients_have_as_many_rows_as_the_step_has_touched(tmp_path):
+    script = tmp_path / "sparse.py"
+    script.write_text(SPARSE)
+    said = estimate("--", harness.PYTHON, script, rc=2)
+    assert "how many rows a sparse gradient has is known only from values (sparse.py:9); --on-host would run" in said
+    found = estimate("--on-host", "--", harness.PYTHON, script)
+    table_bytes = 1000 * 16 * 4
+    assert found["by_category"]["parameter"] == table_bytes
+    assert found["by_category"]["optimizer state"] == 2 * table_bytes
+    assert found["by_category"]["gradient"] == 7 * (8 + 16 * 4)  # the number of each row, and its values
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -57,6 +57,8 @@ def kernel(func: Any, args: Any, counts: tuple[int, int] | None) -> Any:
 
 def _is_dense(tensor: torch.Tensor) -> bool:
     """Every element once, without gaps."""
+    if tensor.layout != torch.strided:
+        return False
     expected = 1
     for stride, size in sorted(zip(tensor.stride(), tensor.shape)):
         if size != 1 and stride != expected:

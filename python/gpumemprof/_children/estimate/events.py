@@ -29,6 +29,17 @@ SCALED_BATCHES = (2, 4)
 CATEGORIES = frozenset("pbgoi-")
 
 
+def storages_of(tensor: torch.Tensor) -> list[Any]:
+    """One, but those of the indices and the values of a sparse tensor."""
+    if tensor.layout == torch.strided:
+        return [tensor.untyped_storage()]
+    if tensor.layout != torch.sparse_coo:
+        raise NotImplementedError(f"tensors of layout {tensor.layout} are not supported")
+    if tensor.is_meta:
+        raise NotImplementedError("how many rows a sparse gradient has is known only from values")
+    return [tensor._indices().untyped_storage(), tensor._values().untyped_storage()]
+
+
 class EventLog(TorchDispatchMode):  # type: ignore[misc]
     """The events of one trace. Live storages are known by weak references: a free is noted when it happens."""
 
@@ -73,16 +84,20 @@ class EventLog(TorchDispatchMode):  # type: ignore[misc]
 
     def categorize(self, tensor: torch.Tensor, category: str, name: str = "") -> None:
         """Says what a live storage is; the last word counts."""
-        event = self._live.get(tensor.untyped_storage()._cdata)
-        if event is not None:
-            event[4] = category
-            if name:
-                event[5] = self._string(name)
+        for storage in storages_of(tensor):
+            event = self._live.get(storage._cdata)
+            if event is not None:
+                event[4] = category
+                if name:
+                    event[5] = self._string(name)
 
     # What happens.
 
     def add(self, tensor: torch.Tensor) -> None:
-        storage = tensor.untyped_storage()
+        for storage in storages_of(tensor):
+            self._add(storage)
+
+    def _add(self, storage: Any) -> None:
         key = storage._cdata
         if key in self._live:
             return

@@ -20,7 +20,7 @@ from torch.utils._pytree import tree_leaves
 
 from . import attention, checkpoints, cuda_answers, dropout, parallel
 from .constants import Constants
-from .events import SCALED_BATCHES, EventLog
+from .events import SCALED_BATCHES, EventLog, storages_of
 from .modules import ModuleCalls
 from .redirect import Redirect, is_cuda
 
@@ -51,7 +51,9 @@ class ScriptLog(EventLog):
     def is_ours(self, tensor: torch.Tensor) -> bool:
         if self.target == "meta":
             return tensor.is_meta if type(tensor) is torch.Tensor else _is_meta(tensor)
-        return tensor.untyped_storage()._cdata in self._live if tensor.layout == torch.strided else False
+        if tensor.layout not in (torch.strided, torch.sparse_coo):
+            return False
+        return any(storage._cdata in self._live for storage in storages_of(tensor))
 
     def _counts(self, tensor: torch.Tensor) -> bool:
         return _is_meta(tensor) if self.target == "meta" else self.adopting or self._operands
