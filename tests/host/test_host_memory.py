@@ -129,6 +129,7 @@ def test_pages_that_processes_share_count_once_together(held):
     run = host_of(held(FORKS, "asks"))
     resident, once = run["highest_resident"], run["highest_proportional"]
     assert resident["processes"] == once["processes"] == 3
+    assert 1 <= once["samples"] <= resident["samples"]
     # 128 MiB in each of three, of which two count once.
     assert near(resident["bytes"] - once["bytes"], 2 * 128 * MIB, 60 * MIB)
 

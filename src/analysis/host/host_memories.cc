@@ -88,7 +88,10 @@ struct Sums {
     if (!__builtin_add_overflow(sum->bytes, bytes, &sum->bytes)) ++sum->processes;
   }
   static void keep(const HostSum& sum, std::optional<HostSum>* highest) {
-    if (sum.processes != 0 && (!*highest || sum.bytes > (*highest)->bytes)) *highest = sum;
+    if (sum.processes == 0) return;
+    const uint64_t samples = *highest ? (*highest)->samples + 1 : 1;
+    if (!*highest || sum.bytes > (*highest)->bytes) *highest = sum;
+    (*highest)->samples = samples;
   }
 };
 

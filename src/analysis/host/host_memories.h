@@ -52,6 +52,7 @@ struct HostSum {
   uint64_t time_ns = 0;
   uint64_t processes = 0;
   uint64_t bytes = 0;
+  uint64_t samples = 0;  ///< of which it is the highest
 };
 
 /// All processes of the run at one sample; nothing where it is unknown of one of them.

@@ -149,7 +149,9 @@ TEST(HostMemories, TellsWhenEachProcessAndAllTogetherWereHighest) {
   EXPECT_EQ(run.processes[0].last_resident_bytes, 30u);
   EXPECT_EQ(run.highest_resident->bytes, 110u + 46);
   EXPECT_EQ(run.highest_resident->time_ns, 2 * kHostSecond);
+  EXPECT_EQ(run.highest_resident->samples, 3u);
   EXPECT_EQ(run.highest_proportional->bytes, 100u) << "shared pages count once";
+  EXPECT_EQ(run.highest_proportional->samples, 2u) << "the second has no walk";
 }
 
 TEST(HostMemories, TheMostResidentIsThatOfAllReadings) {

@@ -210,11 +210,17 @@ Section run_section(const Subject& subject, const HostRun& run) {
   }
   if (run.highest_resident && is_known) {
     std::string text = resident_sentence(subject, run);
-    if (run.highest_proportional)
-      text += fmt::format(" With shared pages counted once (PSS): {} at most, in {}, {}.",
-                          format_bytes(run.highest_proportional->bytes),
-                          format_plural(run.highest_proportional->processes, "process"),
-                          moment_text(subject.analysis, run.highest_proportional->time_ns));
+    if (run.highest_proportional) {
+      // Rarer than samples: between two of them it may have been more.
+      const uint64_t walks = run.highest_proportional->samples;
+      text += fmt::format(
+          " With shared pages counted once (PSS): {} in {}, {}, {}.",
+          format_bytes(run.highest_proportional->bytes),
+          format_plural(run.highest_proportional->processes, "process"),
+          moment_text(subject.analysis, run.highest_proportional->time_ns),
+          walks == 1 ? "the only measurement"
+                     : fmt::format("the highest of {}", format_plural(walks, "measurement")));
+    }
     out.add(Sentence{std::move(text)});
   }
   add_host_charts(subject, run, &out);

@@ -29,7 +29,8 @@ Json process_json(const HostProcess& process) {
 
 Json sum_json(const std::optional<HostSum>& sum) {
   if (!sum) return nullptr;
-  return {{"time_ns", sum->time_ns}, {"processes", sum->processes}, {"bytes", sum->bytes}};
+  return {{"time_ns", sum->time_ns}, {"processes", sum->processes}, {"bytes", sum->bytes},
+          {"samples", sum->samples}};
 }
 
 Json cgroup_json(const std::optional<CgroupMoment>& moment) {
