@@ -205,8 +205,8 @@ TEST(PracticeReplay, AMissedFreeCountsNothingTwice) {
   EXPECT_EQ(p.peak(Rule::kGone, {{p.stacks[0], 0}}), 60u);
 }
 
-/// A frozen model reads what another made (10 B, in the graph) and data (20 B): of what it computes,
-/// 40 and 2 B stay for the gradient of the first.
+/// A frozen model reads what another made (10 B, in the graph) and data (20 B). Of what it computes
+/// stay 40 and 2 B, for the gradient of the first.
 TEST(PracticeReplay, WhatIsComputedOfASourceStays) {
   ReplayedProgram p;
   const uint32_t net = p.stacks[0], data = p.stacks[1], judge = p.forward;

@@ -43,9 +43,19 @@ bool may_be_result(const CategoryHolder& holder, const Attribution& work) {
   return holder.category == Category::kTemporary && work.phase == WorkPhase::kEvaluation;
 }
 
+/// Of the model's call, or of a loss beside it.
 bool is_of_graph(const CategoryHolder& holder, const Attribution& work) {
-  return holder.category == Category::kActivation && work.phase == WorkPhase::kForward &&
+  return holder.category == Category::kActivation && work.phase != WorkPhase::kBackward &&
          !work.is_recomputed;
+}
+
+/// How many blocks the stack made that may be live when its call is over: an operation makes others
+/// for itself, as a convolution its workspace.
+uint64_t made_to_stay(uint32_t stack, const GraphEvidence& graph) {
+  const auto saved = graph.by_stack.find(stack);
+  if (saved == graph.by_stack.end()) return graph.allocated.find(stack)->second.count;
+  const GraphLives& lives = saved->second;
+  return lives.in_backward + lives.after_backward + lives.without_backward;
 }
 
 /// What `counts` takes of what is live at the peak and of `least` calls or more, without the lines
@@ -78,13 +88,15 @@ CallsByLine held_by_calls(const PracticeEvidence& evidence, const DeviceAnalysis
   for (auto& [line, known] : out) {
     for (OfCalls& one : known.held) {
       // A loop in the model makes several in a call.
-      const uint64_t made = std::max<uint64_t>(
-          1, evidence.graph.allocated.find(one.holder->stack)->second.count);
+      const uint64_t made =
+          std::max<uint64_t>(1, made_to_stay(one.holder->stack, evidence.graph));
       one.calls = one.holder->count * std::min(known.calls_in_all, made) / made;
     }
     std::erase_if(known.held, [&](const OfCalls& one) { return one.calls < least; });
   }
-  std::erase_if(out, [](const auto& line) { return line.second.held.empty(); });
+  std::erase_if(out, [](const auto& line) {
+    return line.second.held.empty() || line.second.calls_in_all == UINT64_MAX;
+  });
   return out;
 }
 

@@ -119,6 +119,25 @@ TEST(CallPractices, GraphsOfCallsThatOneBackwardPassEndsWaitForIt) {
   EXPECT_TRUE(run.found().empty()) << "fewer than 8 calls a pass: some are kept from earlier ones";
 }
 
+/// A convolution that makes its result and three blocks of workspace in each of 8 calls, and batch
+/// normalization that keeps three of its four.
+TEST(CallPractices, WhatAnOperationMakesForItselfIsNoGraph) {
+  CallsAtPeak run;
+  run.graph.backward_passes = 10;
+  const uint32_t convolution = run.stack(14, "conv", true), norm = run.stack(14, "norm", true);
+  run.save(convolution, 1000, 8, 320);
+  run.save(norm, 100, 24, 320);
+  run.save(run.stack(14, "act", true), 10, 8, 80);
+  run.graph.by_stack[convolution].in_backward = 80;
+  run.graph.by_stack[norm].in_backward = 240;
+  run.hold(run.stack(13, ""), 64, 8, WhyUnknown::kNone);
+  run.analysis.devices[0].categories.at_peak.back().category = Category::kInput;
+  const auto found = run.found();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].advice.evidence,
+            (Evidence{{"graph_bytes", 8 * 1000 + 24 * 100 + 8 * 10}, {"calls", 8}}));
+}
+
 TEST(CallPractices, WhatALeakTellsIsNotToldTwice) {
   CallsAtPeak run;
   run.hold(run.stack(12, "head"), 1000, 8);

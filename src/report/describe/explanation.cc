@@ -363,21 +363,25 @@ class Paragraph {
     if (!next.empty()) say(next);
   }
 
-  /// The largest advice that has no price; in the order of order_advice() it is the first one.
+  /// The largest advice that has no price. That of a late backward pass has a condition, no price.
   bool say_what_is_wasted() {
     out_.asks_for_advice = true;
     if (!advice_) return false;
+    const Advice* best = nullptr;
     for (const Advice& one : advice_->advice) {
-      const bool has_price = !one.cost.empty() || one.kind == "checkpointing";  // it computes again
+      const bool has_price = one.kind == "checkpointing" ||  // it computes again
+                             (!one.cost.empty() && one.kind != "late_backward");
       const bool is_here = one.device == device_.device && !one.is_of_reserved;
-      if (!is_here || one.bytes == 0 || has_price) continue;
-      const bool is_at_most = one.basis == SavingBasis::kAtStake;
-      say(fmt::format("Next: {}. That saves {}{} of the peak{}.", printable(uncapitalized(one.fix)),
-                      is_at_most ? "at most " : "", share(figure("saved_bytes", one.bytes)),
-                      is_at_most ? "" : fmt::format(", {}", saving_basis_name(one.basis))));
-      return true;
+      if (is_here && !has_price && one.bytes > (best ? best->bytes : 0)) best = &one;
     }
-    return false;
+    if (!best) return false;
+    const bool is_at_most = best->basis == SavingBasis::kAtStake;
+    say(fmt::format("Next: {}{}. That saves {}{} of the peak{}.",
+                    printable(uncapitalized(best->fix)),
+                    best->cost.empty() ? "" : "; " + best->cost, is_at_most ? "at most " : "",
+                    share(figure("saved_bytes", best->bytes)),
+                    is_at_most ? "" : fmt::format(", {}", saving_basis_name(best->basis))));
+    return true;
   }
 
   /// The line with most data; node 0: none is known.

@@ -318,6 +318,14 @@ TEST(Explanation, TheLargestAdviceWithoutAPriceIsNext) {
   report.advice.back().basis = SavingBasis::kAtStake;
   EXPECT_EQ(why().next,
             "Next: run it under torch.no_grad(). That saves at most 400 B (40.0 %) of the peak.");
+  report.advice.push_back({.kind = "late_backward",
+                           .fix = "Call backward() earlier",
+                           .bytes = 500,
+                           .cost = "only for parts of a batch"});
+  EXPECT_EQ(why().next,
+            "Next: call backward() earlier; only for parts of a batch. That saves at most 500 B "
+            "(50.0 %) of the peak.");
+  report.advice.pop_back();
   // Growth of a known line is surer than advice; of no known line it is not.
   analysis.findings = {{.kind = FindingKind::kSteadyGrowth,
                         .severity = Severity::kWarning,
