@@ -93,8 +93,10 @@ Status check_that_python_has_tracer(const std::vector<std::string>& words) {
   auto status = run_traced(*python, {{"GPUMEMPROF_ESTIMATE", folder->path()}}, TraceStreams::kNone);
   if (!status) return std::unexpected(status.error());
   if (!folder->ending_in(".armed").empty()) return {};
-  return fail(ErrorCode::kUsage, "that Python does not have gpumemprof: " + path +
-                                     " would run the program for real; install the package there");
+  return fail(ErrorCode::kUsage,
+              "that Python does not have gpumemprof, without which the program would run for real: "
+              "install the package gpumemprof " +
+                  (path == words[0] ? "there" : "in " + path));
 }
 
 }  // namespace gpumemprof

@@ -74,7 +74,9 @@ def refused(*words):
 
 @pytest.mark.parametrize("options", [["-S"], ["-uS"], ["-X", "dev", "-S"], ["-W", "ignore", "-E", "-S", "-u"]])
 def test_a_python_without_the_package_runs_nothing(marker, options):
-    assert "that Python does not have gpumemprof" in refused(harness.PYTHON, *options, marker[1])
+    said = refused(harness.PYTHON, *options, marker[1])
+    assert said == (f"gpumemprof: {harness.PYTHON}: that Python does not have gpumemprof, without which the program would run for real: "
+                    "install the package gpumemprof there\n")
     assert "that Python does not have gpumemprof" in refused(harness.PYTHON, *options, "-c", marker[1].read_text())
     assert not marker[0].exists()
 
@@ -84,7 +86,8 @@ def test_a_script_is_judged_by_the_python_of_its_first_line(marker):
     text = script.read_text()
     script.chmod(0o755)
     script.write_text(f"#!{harness.PYTHON} -S\n{text}")
-    assert "that Python does not have gpumemprof" in refused(script)
+    said = refused(script)
+    assert "that Python does not have gpumemprof" in said and said.endswith(f": install the package gpumemprof in {harness.PYTHON}\n")
     script.write_text(f"#!/usr/bin/env -i {harness.PYTHON}\n{text}")
     assert "cannot verify" in refused(script)
     script.write_text(f"#!/bin/sh\n{harness.PYTHON} {script}\n")
