@@ -11,6 +11,7 @@
 #include "analysis/finding.h"
 #include "analysis/host/host_findings.h"
 #include "analysis/host/host_memories.h"
+#include "analysis/leaks/alike_processes.h"
 #include "analysis/leaks/double_weights.h"
 #include "analysis/leaks/leak_findings.h"
 #include "analysis/oom_message/pool_findings.h"

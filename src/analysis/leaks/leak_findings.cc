@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <set>
-#include <tuple>
 
+#include "analysis/leaks/finding_holder.h"
 #include "analysis/leaks/kept_gradients.h"
 #include "analysis/leaks/leak_groups.h"
 #include "analysis/leaks/leak_limit.h"
@@ -37,11 +36,6 @@ HeldBytes held_bytes(const std::vector<ProcessHistory>& histories) {
     }
   }
   return bytes;
-}
-
-/// A run like the one that was recorded does not get to its end a second time.
-void end_again(Finding* finding) {
-  if (finding->kind == FindingKind::kLeak) finding->severity = Severity::kCritical;
 }
 
 /// Where the program ended for want of that device's memory, the bytes of its last request; 0 where
@@ -91,65 +85,6 @@ Finding kept_gradients_finding(const KeptGradients& kept, const Tables& tables) 
           .stack = kept.node,
           .fix = "call zero_grad(set_to_none=True), the default, right after the optimizer's step",
           .device = kept.device};
-}
-
-constexpr const char* kRecordAgain = "record with gpumemprof run --explain-leaks to name it";
-
-/// Whether the looks saw few of the blocks that are live at the end, each of them with a name.
-bool is_early(const HolderStacks::Held& held, uint64_t live_blocks) {
-  constexpr uint64_t kEarlyPart = 4;
-  return held.live_blocks != 0 && held.reached_blocks == held.live_blocks &&
-         kEarlyPart * held.live_blocks < live_blocks;
-}
-
-/// What a look was too short for is a reason only if it left a block of these without a name.
-std::string why_none(const HolderStacks::Held& held, uint64_t live_blocks,
-                     const std::string& why_incomplete) {
-  if (held.live_blocks == 0) return "none of it was live at the last look";
-  if (is_early(held, live_blocks)) {
-    return "the looks saw only " + std::to_string(held.live_blocks) + " of " +
-           std::to_string(live_blocks) + " blocks; " + kRecordAgain;
-  }
-  if (!why_incomplete.empty() && held.reached_blocks < held.live_blocks) return why_incomplete;
-  if (held.reached_blocks == 0) return "no Python object was found that holds it";
-  return "no name was found that holds most of it: names hold " +
-         std::to_string(held.reached_blocks) + " of " + std::to_string(held.live_blocks) +
-         (held.live_blocks == 1 ? " block" : " blocks");
-}
-
-/// `container`: what holds the objects that hold the lines' memory; or empty. `live_blocks`: at the
-/// end.
-void add_holder(const HolderStacks::Held& held, std::string_view container, uint64_t live_blocks,
-                const ProcessHolders* told, Finding* finding) {
-  const bool is_known = !container.empty() || held.holder;
-  if (is_known) {
-    const std::string_view path = container.empty() ? held.holder->path : container;
-    const std::string_view name = container.empty() ? std::string_view(held.holder->name)
-                                                    : path.substr(0, path.find_first_of(", "));
-    finding->facts.emplace_back("holder", path);
-    if (!name.empty()) finding->facts.emplace_back("holder_name", name);
-    finding->evidence.emplace_back("held_blocks", held.blocks);
-    return;
-  }
-  const bool has_looks = told && !told->looks.empty();
-  finding->facts.emplace_back(
-      "holder", has_looks ? "unknown, because " +
-                                why_none(held, live_blocks, told->looks.back().why_incomplete)
-                          : std::string("unknown; ") + kRecordAgain);
-  if (finding->name == kGrowth && (!has_looks || is_early(held, live_blocks)))
-    finding->fix += "; gpumemprof run --explain-leaks names it";
-}
-
-/// Most of what is held are parts of larger storages, which a copy would let go. What has a graph
-/// keeps its storage by that, too.
-void add_views(const LeakEvidence& evidence, Finding* finding) {
-  const ViewedBlocks& viewed = evidence.viewed;
-  if (!evidence.holder || evidence.holder->with_graph != 0) return;
-  if (2 * viewed.bytes <= evidence.held_bytes) return;
-  finding->evidence.emplace_back("viewed_blocks", viewed.blocks);
-  finding->evidence.emplace_back("viewed_bytes", viewed.bytes);
-  finding->evidence.emplace_back("shown_bytes", viewed.shown_bytes);
-  finding->fix = "clone() each view before it is kept; " + finding->fix;
 }
 
 /// "train.py:41 keeps 2 KiB", "train.py:41 and 3 more lines keep 9 KiB", and without a stack "blocks
@@ -433,83 +368,6 @@ void add_fixes_of_inputs(const Tables& tables, Analysis* analysis) {
     if (device && keeps_inputs(finding, *device, tables))
       finding.fix = "keep numbers or paths instead of used batches";
   }
-}
-
-namespace {
-
-uint64_t* figure_of(Finding* finding, std::string_view name) {
-  const auto found = std::ranges::find(finding->evidence, name,
-                                       &std::pair<std::string, uint64_t>::first);
-  return found == finding->evidence.end() ? nullptr : &found->second;
-}
-
-/// Processes of one host take its memory together: all of them reach its limit sooner than one.
-void share_limit(const std::vector<Finding*>& alike, const Tables& tables,
-                 const std::vector<HostRoom>* host_rooms, Finding* told) {
-  uint64_t* const steps = figure_of(told, "steps_until_limit");
-  const HostRoom* room = host_room_of(told->device, tables, host_rooms);
-  if (!steps || !room || room->is_of_process) return;
-  uint64_t together = 0;  // a step
-  for (Finding* one : alike) {
-    const HostRoom* other = host_room_of(one->device, tables, host_rooms);
-    if (other && other->host == room->host && figure_of(one, "steps_until_limit"))
-      together += *figure_of(one, "bytes_a_step");
-  }
-  const uint64_t own = *figure_of(told, "bytes_a_step");
-  if (together <= own) return;
-  const double share = static_cast<double>(own) / static_cast<double>(together);
-  const auto reduce = [&](uint64_t* figure) {
-    *figure = static_cast<uint64_t>(static_cast<double>(*figure) * share);
-  };
-  reduce(steps);
-  if (uint64_t* const seconds = figure_of(told, "seconds_until_limit")) reduce(seconds);
-  if (*steps <= *figure_of(told, "steps")) end_again(told);
-  told->evidence.emplace_back("all_processes_bytes_a_step", together);
-}
-
-}  // namespace
-
-void fold_processes(const Tables& tables, const std::vector<HostRoom>* host_rooms,
-                    std::vector<Finding>* findings) {
-  using Bug = std::tuple<FindingKind, std::string, uint32_t, int8_t>;  // line, type of device
-  std::map<Bug, std::vector<size_t>> alike;
-  for (size_t i = 0; i < findings->size(); ++i) {
-    const Finding& one = (*findings)[i];
-    if (one.name.empty() || one.stack == 0 || one.device >= tables.devices.size()) continue;
-    alike[{one.kind, one.name, tables.stacks.node(one.stack).frame,
-           tables.devices[one.device].type}]
-        .push_back(i);
-  }
-  std::vector<bool> is_folded(findings->size());
-  for (const auto& [bug, places] : alike) {
-    std::set<uint32_t> processes;
-    uint64_t all_bytes = 0;
-    for (const size_t i : places) {
-      processes.insert(tables.devices[(*findings)[i].device].process);
-      all_bytes += (*findings)[i].bytes.value_or(0);
-    }
-    if (places.size() == 1 || processes.size() < places.size()) continue;
-    // The worst: a smaller device may be full sooner.
-    const size_t worst = *std::ranges::max_element(places, {}, [&](size_t i) {
-      return std::pair((*findings)[i].severity, (*findings)[i].bytes);
-    });
-    Finding& told = (*findings)[worst];
-    told.evidence.emplace_back("processes", processes.size());
-    told.evidence.emplace_back("all_processes_bytes", all_bytes);
-    std::vector<Finding*> all;
-    for (const size_t i : places) all.push_back(&(*findings)[i]);
-    share_limit(all, tables, host_rooms, &told);
-    for (const size_t i : places) {
-      if (i == worst) continue;
-      is_folded[i] = true;
-      told.other_devices.push_back((*findings)[i].device);
-    }
-  }
-  std::vector<Finding> out;
-  for (size_t i = 0; i < findings->size(); ++i) {
-    if (!is_folded[i]) out.push_back(std::move((*findings)[i]));
-  }
-  *findings = std::move(out);
 }
 
 }  // namespace gpumemprof

@@ -31,11 +31,4 @@ bool keeps_inputs(const Finding& finding, const DeviceAnalysis& device, const Ta
 /// Gives these the fix for batches. Where the categories of the devices are known.
 void add_fixes_of_inputs(const Tables& tables, Analysis* analysis);
 
-/// One bug in several processes, workers or ranks, is one finding: the most severe of them, else the
-/// one that holds most, with `processes` and `all_processes_bytes`. Where these share a host's memory
-/// its limit is reached by the sum of their rates. `host_rooms` may be null. After what asks each
-/// device for its leaks.
-void fold_processes(const Tables& tables, const std::vector<HostRoom>* host_rooms,
-                    std::vector<Finding>* findings);
-
 }  // namespace gpumemprof

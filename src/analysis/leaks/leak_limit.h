@@ -39,4 +39,7 @@ const HostRoom* host_room_of(uint16_t device, const Tables& tables,
 
 LeakLimit limit_of(const Leak& leak, const Room& room);
 
+/// A run like the one that was recorded does not get to its end a second time.
+void end_again(Finding* finding);
+
 }  // namespace gpumemprof

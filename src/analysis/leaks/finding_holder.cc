@@ -1,0 +1,68 @@
+#include "analysis/leaks/finding_holder.h"
+
+#include <string>
+
+#include "analysis/leaks/leak_names.h"
+
+namespace gpumemprof {
+namespace {
+
+constexpr const char* kRecordAgain = "record with gpumemprof run --explain-leaks to name it";
+
+/// Whether the looks saw few of the blocks that are live at the end, each of them with a name.
+bool is_early(const HolderStacks::Held& held, uint64_t live_blocks) {
+  constexpr uint64_t kEarlyPart = 4;
+  return held.live_blocks != 0 && held.reached_blocks == held.live_blocks &&
+         kEarlyPart * held.live_blocks < live_blocks;
+}
+
+/// What a look was too short for is a reason only if it left a block of these without a name.
+std::string why_none(const HolderStacks::Held& held, uint64_t live_blocks,
+                     const std::string& why_incomplete) {
+  if (held.live_blocks == 0) return "none of it was live at the last look";
+  if (is_early(held, live_blocks)) {
+    return "the looks saw only " + std::to_string(held.live_blocks) + " of " +
+           std::to_string(live_blocks) + " blocks; " + kRecordAgain;
+  }
+  if (!why_incomplete.empty() && held.reached_blocks < held.live_blocks) return why_incomplete;
+  if (held.reached_blocks == 0) return "no Python object was found that holds it";
+  return "no name was found that holds most of it: names hold " +
+         std::to_string(held.reached_blocks) + " of " + std::to_string(held.live_blocks) +
+         (held.live_blocks == 1 ? " block" : " blocks");
+}
+
+}  // namespace
+
+void add_holder(const HolderStacks::Held& held, std::string_view container, uint64_t live_blocks,
+                const ProcessHolders* told, Finding* finding) {
+  const bool is_known = !container.empty() || held.holder;
+  if (is_known) {
+    const std::string_view path = container.empty() ? held.holder->path : container;
+    const std::string_view name = container.empty() ? std::string_view(held.holder->name)
+                                                    : path.substr(0, path.find_first_of(", "));
+    finding->facts.emplace_back("holder", path);
+    if (!name.empty()) finding->facts.emplace_back("holder_name", name);
+    finding->evidence.emplace_back("held_blocks", held.blocks);
+    return;
+  }
+  const bool has_looks = told && !told->looks.empty();
+  finding->facts.emplace_back(
+      "holder", has_looks ? "unknown, because " +
+                                why_none(held, live_blocks, told->looks.back().why_incomplete)
+                          : std::string("unknown; ") + kRecordAgain);
+  if (finding->name == kGrowth && (!has_looks || is_early(held, live_blocks)))
+    finding->fix += "; gpumemprof run --explain-leaks names it";
+}
+
+void add_views(const LeakEvidence& evidence, Finding* finding) {
+  const ViewedBlocks& viewed = evidence.viewed;
+  // A graph keeps its storage, too.
+  if (!evidence.holder || evidence.holder->with_graph != 0) return;
+  if (2 * viewed.bytes <= evidence.held_bytes) return;
+  finding->evidence.emplace_back("viewed_blocks", viewed.blocks);
+  finding->evidence.emplace_back("viewed_bytes", viewed.bytes);
+  finding->evidence.emplace_back("shown_bytes", viewed.shown_bytes);
+  finding->fix = "clone() each view before it is kept; " + finding->fix;
+}
+
+}  // namespace gpumemprof
