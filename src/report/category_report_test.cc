@@ -104,6 +104,37 @@ TEST(CategoryReport, MembersOfAFamilyThatAreAlikeAreNamedWhereOthersAreNot) {
   EXPECT_THAT(lines, testing::Contains("      512 B   5.9 %  features.3.conv  512 B parameter"));
 }
 
+/// Names of two numbers: three of 2 KiB and three of 1 KiB; four of 512 B and two of 256 B.
+TEST(CategoryReport, RowsOfTheSamePatternTellTheirNumbersApart) {
+  const std::vector<std::pair<const char*, uint64_t>> modules = {
+      {"net.3.block.0.1", 2048}, {"net.3.block.1.1", 2048}, {"net.4.block.0.1", 2048},
+      {"net.4.block.1.1", 1024}, {"net.5.block.0.1", 1024}, {"net.5.block.1.1", 1024},
+      {"head.0.a.0", 512},       {"head.0.a.1", 512},       {"head.7.a.0", 512},
+      {"head.7.a.1", 512},       {"head.8.a.0", 256},       {"head.8.a.2", 256}};
+  EventBatch events;
+  for (uint32_t i = 0; i < modules.size(); ++i) {
+    append(&events,
+           {.time_ns = 10'000 * (i + 1), .address = i + 1, .size_bytes = modules[i].second});
+    events.marks.push_back({12, MarkKind::kRole, 0, i + 1, 190'000, i + 1, 1});
+  }
+  MemorySource source(events);
+  Tables& tables = source.mutable_tables();
+  tables.processes.emplace_back();
+  tables.threads.push_back({0, 11, "t"});
+  tables.devices.push_back(Device{.size_is_requested = true});
+  for (const auto& [name, bytes] : modules) tables.strings.intern(std::string(name) + ".weight");
+  const Analysis analysis = *analyze_source(source, {});
+  const std::vector<std::string> lines = text_lines(
+      categories_section({analysis, source.tables(), {}}, analysis.devices[0]), {});
+  const auto has = [&](const char* text) {
+    return std::ranges::any_of(lines, [&](const auto& line) { return line.contains(text); });
+  };
+  EXPECT_TRUE(has("  net.3.block.{0,1}.1, net.4.block.0.1  3 × 2.00 KiB parameter"));
+  EXPECT_TRUE(has("  net.4.block.1.1, net.5.block.{0,1}.1  3 × 1.00 KiB parameter"));
+  EXPECT_TRUE(has("  head.{0,7}.a.{0,1}  4 × 512 B parameter"));
+  EXPECT_TRUE(has("  head.8.a.*  2 × 256 B parameter"));
+}
+
 TEST(CategoryReport, ModelsOfOneClassAreFoldedAndNumbersAreOrderedAsNumbers) {
   EventBatch events;
   const char* names[] = {"0.weight", "Net#10.0.weight", "Net#10.2.weight", "Net#2.0.weight",

@@ -51,25 +51,62 @@ std::string common_name(std::string_view a, std::string_view b) {
   return out;
 }
 
-/// "features.{0,2,4-6}" of the members of a family that are alike; "features.*" where all are, or
-/// where their names differ in more than one number.
-std::string name_of_some(const std::vector<std::string_view>& names) {
-  const auto [low, high] = std::ranges::mismatch(names[0], names[1]);
-  const size_t begin = names[0].substr(0, low - names[0].begin()).find_last_of(".#") + 1;
-  const auto tail = [&](std::string_view name) {
-    return name.substr(std::min(name.find('.', begin), name.size()));
-  };
-  std::set<uint64_t> numbers;
-  for (const std::string_view name : names) {
-    const std::string_view part = name.substr(begin, name.size() - begin - tail(name).size());
-    uint64_t number = 0;
-    const auto [end, error] = std::from_chars(part.begin(), part.end(), number);
-    const bool fits = error == std::errc() && end == part.end() && tail(name) == tail(names[0]) &&
-                      name.substr(0, begin) == names[0].substr(0, begin);
-    if (!fits) return {};
-    numbers.insert(number);
+using Parts = std::vector<std::string_view>;  // of a name, between its points
+
+/// The names of a family from part `at` on. Numbers before the same rest are together: {"{2,4}.0",
+/// "3.{0,1}"}.
+std::vector<std::string> patterns(const std::vector<Parts>& names, size_t at) {
+  if (at == names[0].size()) return {""};
+  const std::string_view part = names[0][at];
+  const std::string_view text = part.substr(0, part.rfind('#') + 1);
+  if (!is_number(part.substr(text.size()))) {
+    std::vector<std::string> out = patterns(names, at + 1);
+    for (std::string& rest : out) rest = '.' + std::string(part) + rest;
+    return out;
   }
-  return std::string(names[0].substr(0, begin)) + in_braces(numbers) + std::string(tail(names[0]));
+  std::map<uint64_t, std::vector<Parts>> by_number;
+  for (const Parts& name : names) {
+    uint64_t number = 0;
+    std::from_chars(name[at].begin() + text.size(), name[at].end(), number);
+    by_number[number].push_back(name);
+  }
+  std::vector<std::pair<std::vector<std::string>, std::set<uint64_t>>> by_rest;
+  for (const auto& [number, of_number] : by_number) {
+    const std::vector<std::string> rests = patterns(of_number, at + 1);
+    const auto known = std::ranges::find(by_rest, rests, [](const auto& one) { return one.first; });
+    if (known == by_rest.end())
+      by_rest.push_back({rests, {number}});
+    else
+      known->second.insert(number);
+  }
+  std::vector<std::string> out;
+  for (const auto& [rests, numbers] : by_rest) {
+    const std::string which =
+        numbers.size() == 1 ? std::to_string(*numbers.begin()) : in_braces(numbers);
+    for (const std::string& rest : rests) out.push_back('.' + std::string(text) + which + rest);
+  }
+  return out;
+}
+
+/// "features.{0,2,4-6}" of the members of a family that are alike, "a.3.{0,1}, a.4.0" where more
+/// than one number differs; empty where that would be too long to read.
+std::string name_of_some(const std::vector<std::string_view>& names) {
+  constexpr size_t kMostPatterns = 4;
+  std::vector<Parts> parts;
+  for (const std::string_view name : names) {
+    Parts& of_name = parts.emplace_back();
+    for (size_t from = 0; from <= name.size();) {
+      const size_t end = std::min(name.find('.', from), name.size());
+      of_name.push_back(name.substr(from, end - from));
+      if (of_name.back().ends_with('*')) return {};  // not every name has a number there
+      from = end + 1;
+    }
+  }
+  const std::vector<std::string> found = patterns(parts, 0);
+  if (found.size() > kMostPatterns) return {};
+  std::string out;
+  for (const std::string& one : found) out += (out.empty() ? "" : ", ") + one.substr(1);
+  return out;
 }
 
 /// Groups that are alike but for a number in their names are one: "blocks.*.attn", with how many
