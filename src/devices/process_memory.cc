@@ -60,7 +60,7 @@ ProcessMemory read_process_memory(const std::string& proc, int pid, bool with_ps
   return out;
 }
 
-std::optional<AddressSpace> read_address_space(const std::string& proc, int pid) {
+std::optional<MappedMemory> read_address_space(const std::string& proc, int pid) {
   constexpr std::string_view kLimit = "\nMax address space";
   const std::string folder = proc + '/' + std::to_string(pid);
   const std::string limits = read_proc_text(folder + "/limits");
@@ -71,7 +71,7 @@ std::optional<AddressSpace> read_address_space(const std::string& proc, int pid)
   const auto limit = whole_number(limits.substr(begin, limits.find(' ', begin) - begin));
   const auto mapped = bytes_of_pages(read_proc_text(folder + "/statm"), 0);
   if (!limit || !mapped) return std::nullopt;  // "unlimited" is no number
-  return AddressSpace{.mapped_bytes = *mapped, .limit_bytes = *limit};
+  return MappedMemory{.mapped_bytes = *mapped, .limit_bytes = *limit};
 }
 
 }  // namespace gpumemprof

@@ -24,11 +24,11 @@ struct ProcessMemory {
 ProcessMemory read_process_memory(const std::string& proc, int pid, bool with_pss);
 
 /// What a process has mapped, and may map (ulimit -v).
-struct AddressSpace {
+struct MappedMemory {
   uint64_t mapped_bytes = 0, limit_bytes = 0;
 };
 /// Absent where the process has no such limit, or is gone.
-std::optional<AddressSpace> read_address_space(const std::string& proc, int pid);
+std::optional<MappedMemory> read_address_space(const std::string& proc, int pid);
 
 /// What a walk through the page tables of a process tells, which takes the kernel milliseconds for
 /// a large one (smaps_rollup, smaps). Refused for processes of other users.
