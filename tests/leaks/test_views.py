@@ -54,3 +54,20 @@ def test_what_is_kept_in_whole_is_no_view(tmp_path, make, part):
 def test_a_clone_keeps_what_it_shows(tmp_path):
     leaks, _ = leak_of(tmp_path, "torch.ones(1024, 256)", "made[:, 0].clone()")
     assert [(one["evidence"]["bytes_a_step"], one["evidence"].get("viewed_blocks")) for one in leaks] == [(4 * KIB, None)]
+
+
+def test_of_a_batch_a_view_is_told_as_a_view_too(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import torch\n"
+        "kept, model = [], torch.nn.Linear(1024, 1)\n"
+        "optimizer = torch.optim.SGD(model.parameters(), 1e-3)\n"
+        "for step in range(40):\n"
+        "    x = torch.randn(256, 1024)\n"
+        "    model(x).sum().backward()\n"
+        "    optimizer.step()\n"
+        "    kept.append(x[0])\n"
+    )
+    folder = harness.record(tmp_path / "r", [harness.PYTHON, program], ["--explain-leaks"]).ok().folder
+    (leak,) = [one for one in harness.analysis(folder)["findings"] if one["kind"] == "leak"]
+    assert leak["evidence"]["viewed_bytes"] == 39 * MIB and leak["fix"].startswith("clone() each view before it is kept; ")

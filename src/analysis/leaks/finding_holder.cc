@@ -1,6 +1,8 @@
 #include "analysis/leaks/finding_holder.h"
 
+#include <algorithm>
 #include <string>
+#include <utility>
 
 #include "analysis/leaks/leak_names.h"
 
@@ -63,6 +65,11 @@ void add_views(const LeakEvidence& evidence, Finding* finding) {
   finding->evidence.emplace_back("viewed_bytes", viewed.bytes);
   finding->evidence.emplace_back("shown_bytes", viewed.shown_bytes);
   finding->fix = "clone() each view before it is kept; " + finding->fix;
+}
+
+bool tells_views(const Finding& finding) {
+  return std::ranges::find(finding.evidence, "viewed_bytes",
+                           &std::pair<std::string, uint64_t>::first) != finding.evidence.end();
 }
 
 }  // namespace gpumemprof

@@ -17,5 +17,7 @@ void add_holder(const HolderStacks::Held& held, std::string_view container, uint
 
 /// Says so where most of what is held are parts of larger storages, which a copy would let go.
 void add_views(const LeakEvidence& evidence, Finding* finding);
+/// Whether it did: a copy is then the fix, whatever else is known.
+bool tells_views(const Finding& finding);
 
 }  // namespace gpumemprof

@@ -229,6 +229,12 @@ uint64_t survivors_of(const Leak& leak) {
 /// A block exists twice while it is copied into a larger one.
 constexpr uint64_t kCopiesOfBlock = 2;
 
+uint64_t live_blocks_of(const Leak& leak) {
+  uint64_t blocks = 0;
+  for (const LeakStack& stack : leak.stacks) blocks += stack.live_count;
+  return blocks;
+}
+
 /// All but the limit and the holder.
 Finding leak_finding(const LeakGroup& group, const Tables& tables, const Analysis& analysis) {
   const Leak& leak = group.whole;
@@ -330,7 +336,7 @@ void add_leak_findings(const std::vector<ProcessHistory>& histories, const Table
                   .blocks = group.evidence.held_blocks,
                   .reached_blocks = group.evidence.reached_blocks,
                   .live_blocks = group.evidence.looked_at_blocks},
-                 group.container, survivors_of(group.whole),
+                 group.container, live_blocks_of(group.whole),
                  holders.of_process(group.whole.process, tables), &finding);
       add_views(group.evidence, &finding);
     }
@@ -363,7 +369,7 @@ bool keeps_inputs(const Finding& finding, const DeviceAnalysis& device, const Ta
 
 void add_fixes_of_inputs(const Tables& tables, Analysis* analysis) {
   for (Finding& finding : analysis->findings) {
-    if (finding.kind != FindingKind::kLeak) continue;
+    if (finding.kind != FindingKind::kLeak || tells_views(finding)) continue;
     const DeviceAnalysis* device = find_device(*analysis, finding.device);
     if (device && keeps_inputs(finding, *device, tables))
       finding.fix = "keep numbers or paths instead of used batches";
