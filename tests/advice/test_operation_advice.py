@@ -285,7 +285,7 @@ for _ in range(3):
     part = 2048 * 256 * 4
     # Two calls, two results each.
     assert advice["evidence"] == {"activation_bytes": 4 * 2 * 2 * part, "blocks": 4}
-    assert advice["title"].startswith("the 4 layers {1-4} keep ")
+    assert advice["title"].startswith("the 4 layers Sequential.{1-4} keep ")
     # Of four each block keeps two, and one block keeps all. Backward makes gradients of up to two parts beside them.
     assert 3 * 2 * part - 3 * part <= advice["bytes"] <= 3 * 2 * part
 

@@ -72,8 +72,8 @@ def test_categories_and_modules_are_those_of_the_tables(said, replay):
     modules = [g for g in device["by_module_at_peak"] if g["module"]]
     assert figures["module_1_bytes"] == modules[0]["bytes"]
     share = f"{100 * modules[0]['bytes'] / replay.peak_bytes:.1f} %"
-    assert modules[0]["module"] == "0"  # a number alone would be read as a count
-    assert f"; the largest is module 0: {format_bytes(modules[0]['bytes'])} ({share})." in said["explanation"]
+    assert modules[0]["module"] == "Sequential.0"
+    assert f"; the largest module is Sequential.0: {format_bytes(modules[0]['bytes'])} ({share})." in said["explanation"]
 
 
 def test_every_number_in_the_text_is_a_figure(said):

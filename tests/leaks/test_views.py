@@ -34,7 +34,7 @@ def test_what_views_keep_is_told_with_what_they_show(tmp_path, make, part, whole
     evidence = leak["evidence"]
     views = STEPS - 1  # the last one's tensor is still a variable
     assert (evidence["viewed_blocks"], evidence["viewed_bytes"], evidence["shown_bytes"]) == (views, views * whole_bytes, views * shown_bytes)
-    assert leak["fix"].startswith("clone() each view before it is kept; ")
+    assert leak["fix"].startswith("copy each view with clone() before it is kept; ")
     text = harness.execute([harness.COMMAND, "analyze", folder]).ok().stdout.decode()
     assert f"39 storages of {whole_bytes // MIB}.00 MiB are kept by views that show {shown_bytes // KIB}.00 KiB of each\n" in text
 
@@ -66,8 +66,9 @@ def test_of_a_batch_a_view_is_told_as_a_view_too(tmp_path):
         "    x = torch.randn(256, 1024)\n"
         "    model(x).sum().backward()\n"
         "    optimizer.step()\n"
+        "    optimizer.zero_grad()\n"
         "    kept.append(x[0])\n"
     )
     folder = harness.record(tmp_path / "r", [harness.PYTHON, program], ["--explain-leaks"]).ok().folder
     (leak,) = [one for one in harness.analysis(folder)["findings"] if one["kind"] == "leak"]
-    assert leak["evidence"]["viewed_bytes"] == 39 * MIB and leak["fix"].startswith("clone() each view before it is kept; ")
+    assert leak["evidence"]["viewed_bytes"] == 39 * MIB and leak["fix"].startswith("copy each view with clone() before it is kept; ")

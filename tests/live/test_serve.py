@@ -67,7 +67,7 @@ def test_a_request_whose_refusal_ended_the_program_is_counted_after_its_end(serv
     assert run.returncode == 1
     first, second = (server.metrics()[count] for _ in range(2))
     assert before + 1 <= first <= second  # other programs of this machine may be refused memory, too
-    assert not server.metrics(pid=pid)
+    assert harness.until(lambda: not server.metrics(pid=pid))
     (picture,) = pictures(server, 1)
     told = [alert["text"] for alert in picture["alerts"] if alert["subject"] == f"pid {pid} cpu"]
     assert told == ["1 request for memory was refused"]

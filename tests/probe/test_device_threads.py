@@ -72,13 +72,14 @@ def test_a_devices_thread_puts_every_block_down_to_its_module_and_node(backend, 
     assert len(other) == 1
     wide, narrow, weights = 4 * BATCH * 56, 4 * BATCH * 36, (4 * 24 * 56, 4 * 56 * 36)
     forward = [(e["size_bytes"], label(e, "<torch module>")) for e in events if e["thread"] == main]
-    assert [e for e in forward if e[1]] == [(wide, "0"), (wide, "1"), (narrow, "2.0"), (narrow, "2.1")]
+    assert [e for e in forward if e[1]] == [(wide, "Sequential.0"), (wide, "Sequential.1"), (narrow, "Sequential.2.0"), (narrow, "Sequential.2.1")]
     backward = [e for e in events if e["thread"] != main]
     assert not [line for e in backward for line in e["stack"] if ".py:" in line]
     found = [(e["size_bytes"], label(e, "<torch module>"), label(e, "<torch backward>")) for e in backward]
     assert found == [
-        (narrow, "2.1", "TanhBackward0"),
-        (wide, "2.0", "AddmmBackward0"), (weights[1], "2.0", "AddmmBackward0"), (4 * 36, "2.0", "AddmmBackward0"),
-        (wide, "1", "ReluBackward0"),
-        (weights[0], "0", "AddmmBackward0"), (4 * 56, "0", "AddmmBackward0"),  # the input needs no gradient
+        (narrow, "Sequential.2.1", "TanhBackward0"),
+        (wide, "Sequential.2.0", "AddmmBackward0"), (weights[1], "Sequential.2.0", "AddmmBackward0"),
+        (4 * 36, "Sequential.2.0", "AddmmBackward0"),
+        (wide, "Sequential.1", "ReluBackward0"),
+        (weights[0], "Sequential.0", "AddmmBackward0"), (4 * 56, "Sequential.0", "AddmmBackward0"),  # the input needs no gradient
     ]  # fmt: skip

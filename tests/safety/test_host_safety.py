@@ -311,7 +311,7 @@ def test_a_disk_that_is_full_from_the_start(tmp_path, light, small_disk):
     without = harness.execute([light.program, 500])
     with_us = harness.record(small_disk / "recording", [light.program, 500])
     # Where not even the folder can be made, it is refused before the program starts; never an end in between.
-    assert with_us.rc == 2 and not with_us.stdout or (with_us.rc, with_us.stdout) == (without.rc, without.stdout), with_us
+    assert with_us.rc == 1 and not with_us.stdout or (with_us.rc, with_us.stdout) == (without.rc, without.stdout), with_us
 
 
 def test_an_output_that_cannot_be_written_is_refused_before_the_program_starts(tmp_path):

@@ -64,7 +64,7 @@ void add_views(const LeakEvidence& evidence, Finding* finding) {
   finding->evidence.emplace_back("viewed_blocks", viewed.blocks);
   finding->evidence.emplace_back("viewed_bytes", viewed.bytes);
   finding->evidence.emplace_back("shown_bytes", viewed.shown_bytes);
-  finding->fix = "clone() each view before it is kept; " + finding->fix;
+  finding->fix = "copy each view with clone() before it is kept; " + finding->fix;
 }
 
 bool tells_views(const Finding& finding) {

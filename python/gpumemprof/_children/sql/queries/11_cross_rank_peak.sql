@@ -1,4 +1,4 @@
--- cross_rank_peak(runs): the most that all ranks of the matching runs held together at one time, and when; it covers memories like the main one. What a process still held when it exited counts up to its last event.
+-- cross_rank_peak(runs): the most that all ranks of the matching runs held together at one time, and when; it covers memories like the main one. What a process still held when it exited counts up to its last event, or until `run` saw that it had been killed.
 -- Exact without sorting every event: of every slice of time it is known what was held at its end, and how far it can have
 -- gone meanwhile. Only events of slices that could have the peak are looked at.
 WITH clocks AS (
