@@ -45,5 +45,5 @@ def test_torchrun_is_recorded_as_its_page_says(tmp_path):
     assert sorted(re.findall(r"rank \d: loss", done.stdout.decode())) == ["rank 0: loss", "rank 1: loss"]
     report = harness.execute([harness.COMMAND, "analyze", tmp_path / "job"]).ok().stdout.decode()
     assert re.match(r"Peak 28\.\d MiB on cpu, .* rank [01] \(process \d+\)\nBoth ranks peak at 28\.\d MiB\.\n +16\.2 MiB +56\.\d %  .*train_two_ranks.py:\d+ <module>  optimizer.step\(\)\n"
-                    r" +8\.02 MiB +module 0 +8\.02 MiB optimizer state\n +8\.00 MiB +\(outside of any module\) +8\.00 MiB temporary\n"
+                    r" +8\.02 MiB +Sequential\.0 +8\.02 MiB optimizer state\n +8\.00 MiB +\(outside of any module\) +8\.00 MiB temporary\n"
                     r" +8\.17 MiB ", report), report[:600]  # fmt: skip
