@@ -4,6 +4,7 @@ import importlib.util
 import os
 import re
 import sys
+from pathlib import Path
 
 import harness
 import pytest
@@ -77,12 +78,13 @@ def test_the_readme_shows_what_the_demo_prints(tmp_path):
     pytest.importorskip("torch")
     (block,) = (one for one in blocks("README.md") if one.text.startswith("$ gpumemprof run"))
     recorded, _, report = block.text.partition("$ gpumemprof analyze demo.gpumemprof\n")
-    program = [sys.executable, "examples/train_transformer.py", "--device", "cpu"]
-    done = harness.execute([harness.COMMAND, "run", "-o", tmp_path / "demo.gpumemprof", "--", *program], cwd=ROOT, timeout=400).ok()
+    env = dict(os.environ, CUDA_VISIBLE_DEVICES="", PATH=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    argv = [harness.COMMAND, "run", "-o", tmp_path / "demo.gpumemprof", "--", "python3", "examples/train_transformer.py"]
+    done = harness.execute(argv, cwd=ROOT, env=env, timeout=400).ok()
     told = harness.execute([harness.COMMAND, "analyze", tmp_path / "demo.gpumemprof"], cwd=ROOT).ok().stdout.decode()
     for shown, printed in ((recorded, (done.stdout + done.stderr).decode()), (report, told)):
         lines = {shape(line) for line in printed.splitlines()}
-        assert [line for line in shown.splitlines() if line != "…" and not line.startswith("$ ") and shape(line) not in lines] == []
+        assert [line for line in shown.splitlines() if line not in ("", "…") and not line.startswith("$ ") and shape(line) not in lines] == []
 
 
 def test_every_command_has_a_page():
