@@ -60,6 +60,8 @@ def test_promtool_takes_the_rules_and_raises_what_it_must():
 @pytest.mark.parametrize("name", ["scrape.yaml", "scrape-kubernetes.yaml"])
 def test_promtool_takes_the_scrape_configuration(name):
     checked = run(needs("promtool"), "check", "config", "--syntax-only", DEPLOY / "prometheus" / name)
+    if "field kubernetes_sd_configs not found" in checked.stderr:
+        pytest.skip("Debian's promtool is built without Kubernetes")
     assert checked.returncode == 0, checked
 
 
