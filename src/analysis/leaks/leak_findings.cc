@@ -344,6 +344,7 @@ void add_leak_findings(const std::vector<ProcessHistory>& histories, const Table
   }
   for (const KeptGradients& kept : find_kept_gradients(histories, leaks, tables)) {
     Finding finding = kept_gradients_finding(kept, tables);
+    if (is_small_leak(finding, peak_bytes_of(*analysis, kept.device))) continue;
     add_holder(holders.most_of(kept.process, kept.device, kept.stacks, tables),
                {}, kept.blocks, holders.of_process(kept.process, tables), &finding);
     analysis->findings.push_back(std::move(finding));
