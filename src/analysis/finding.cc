@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "analysis/finding_figure.h"
+
 namespace gpumemprof {
 
 const char* severity_name(Severity severity) {
@@ -24,10 +26,8 @@ bool tells_growth_by_line(const Finding& finding) {
 }
 
 uint64_t grown_bytes(const Finding& finding) {
-  for (const auto& [name, value] : finding.evidence) {
-    if (name == "grown_bytes") return value;
-  }
-  return 0;
+  const uint64_t* bytes = find_figure(finding, "grown_bytes");
+  return bytes ? *bytes : 0;
 }
 
 void sort_findings(std::vector<Finding>* findings) {

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "analysis/advice/tensorflow_advice.h"
+#include "analysis/finding_figure.h"
 #include "analysis/leaks/leaks.h"
 #include "base/size.h"
 #include "trace/device_place.h"
@@ -43,10 +44,8 @@ void add_allocator_practices(const Analysis& analysis, AdviceReport* report) {
     }
     if (!finding.bytes) continue;
     has_fit |= is_fit;
-    const auto reserved =
-        std::ranges::find(finding.evidence, is_fit ? "reserved_bytes" : "peak_reserved_bytes",
-                          &std::pair<std::string, uint64_t>::first);
-    const bool is_known = reserved != finding.evidence.end();
+    const uint64_t* reserved_bytes =
+        find_figure(finding, is_fit ? "reserved_bytes" : "peak_reserved_bytes");
     report->advice.push_back(
         {.kind = "allocator",
          .title = finding.title,
@@ -54,7 +53,7 @@ void add_allocator_practices(const Analysis& analysis, AdviceReport* report) {
          .bytes = *finding.bytes,
          .basis = finding.is_fix_simulated ? SavingBasis::kSimulated : SavingBasis::kAtStake,
          .device = finding.device,
-         .peak_bytes = finding.is_fix_simulated && is_known ? reserved->second : 0,
+         .peak_bytes = finding.is_fix_simulated && reserved_bytes ? *reserved_bytes : 0,
          .makes_fit = is_fit,
          .is_of_reserved = true});
   }

@@ -11,6 +11,7 @@
 
 #include "analysis/advice/practices.h"
 #include "analysis/categories/category_sums.h"
+#include "analysis/finding_figure.h"
 #include "analysis/leaks/leak_findings.h"
 #include "analysis/leaks/leaks.h"
 #include "base/path_parts.h"
@@ -176,10 +177,9 @@ void find_whole_data(const PracticeEvidence& evidence, const DeviceAnalysis& dev
 
 /// What is behind a finding that is one of several processes'.
 std::string of_processes(const Finding& finding) {
-  const auto processes = std::ranges::find(finding.evidence, "processes",
-                                           &std::pair<std::string, uint64_t>::first);
-  if (processes == finding.evidence.end()) return "";
-  return "; " + std::to_string(processes->second) +
+  const uint64_t* processes = find_figure(finding, "processes");
+  if (!processes) return "";
+  return "; " + std::to_string(*processes) +
          " processes do the same, and these are the figures of the worst";
 }
 

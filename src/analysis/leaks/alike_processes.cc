@@ -5,38 +5,33 @@
 #include <set>
 #include <tuple>
 
+#include "analysis/finding_figure.h"
 #include "analysis/leaks/leak_limit.h"
 
 namespace gpumemprof {
 namespace {
 
-uint64_t* figure_of(Finding* finding, std::string_view name) {
-  const auto found = std::ranges::find(finding->evidence, name,
-                                       &std::pair<std::string, uint64_t>::first);
-  return found == finding->evidence.end() ? nullptr : &found->second;
-}
-
 /// Processes of one host take its memory together: all of them reach its limit sooner than one.
 void share_limit(const std::vector<Finding*>& alike, const Tables& tables,
                  const std::vector<HostRoom>* host_rooms, Finding* told) {
-  uint64_t* const steps = figure_of(told, "steps_until_limit");
+  uint64_t* const steps = find_figure(*told, "steps_until_limit");
   const HostRoom* room = host_room_of(told->device, tables, host_rooms);
   if (!steps || !room || room->is_of_process) return;
   uint64_t together = 0;  // a step
   for (Finding* one : alike) {
     const HostRoom* other = host_room_of(one->device, tables, host_rooms);
-    if (other && other->host == room->host && figure_of(one, "steps_until_limit"))
-      together += *figure_of(one, "bytes_a_step");
+    if (other && other->host == room->host && find_figure(*one, "steps_until_limit"))
+      together += *find_figure(*one, "bytes_a_step");
   }
-  const uint64_t own = *figure_of(told, "bytes_a_step");
+  const uint64_t own = *find_figure(*told, "bytes_a_step");
   if (together <= own) return;
   const double share = static_cast<double>(own) / static_cast<double>(together);
   const auto reduce = [&](uint64_t* figure) {
     *figure = static_cast<uint64_t>(static_cast<double>(*figure) * share);
   };
   reduce(steps);
-  if (uint64_t* const seconds = figure_of(told, "seconds_until_limit")) reduce(seconds);
-  if (*steps <= *figure_of(told, "steps")) end_again(told);
+  if (uint64_t* const seconds = find_figure(*told, "seconds_until_limit")) reduce(seconds);
+  if (*steps <= *find_figure(*told, "steps")) end_again(told);
   told->evidence.emplace_back("all_processes_bytes_a_step", together);
 }
 

@@ -1,9 +1,8 @@
 #include "analysis/leaks/finding_holder.h"
 
-#include <algorithm>
 #include <string>
-#include <utility>
 
+#include "analysis/finding_figure.h"
 #include "analysis/leaks/leak_names.h"
 
 namespace gpumemprof {
@@ -68,8 +67,7 @@ void add_views(const LeakEvidence& evidence, Finding* finding) {
 }
 
 bool tells_views(const Finding& finding) {
-  return std::ranges::find(finding.evidence, "viewed_bytes",
-                           &std::pair<std::string, uint64_t>::first) != finding.evidence.end();
+  return find_figure(finding, "viewed_bytes") != nullptr;
 }
 
 }  // namespace gpumemprof

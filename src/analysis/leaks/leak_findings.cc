@@ -220,20 +220,14 @@ void add_entries(const LeakGroup& group, Finding* finding) {
     finding->evidence.emplace_back("steps_until_full", rounded(steps));
 }
 
-uint64_t survivors_of(const Leak& leak) {
-  uint64_t survivors = 0;
-  for (const LeakStack& stack : leak.stacks) survivors += stack.survivors;
-  return survivors;
+uint64_t sum_of(uint64_t LeakStack::*figure, const Leak& leak) {
+  uint64_t sum = 0;
+  for (const LeakStack& stack : leak.stacks) sum += stack.*figure;
+  return sum;
 }
 
 /// A block exists twice while it is copied into a larger one.
 constexpr uint64_t kCopiesOfBlock = 2;
-
-uint64_t live_blocks_of(const Leak& leak) {
-  uint64_t blocks = 0;
-  for (const LeakStack& stack : leak.stacks) blocks += stack.live_count;
-  return blocks;
-}
 
 /// All but the limit and the holder.
 Finding leak_finding(const LeakGroup& group, const Tables& tables, const Analysis& analysis) {
@@ -264,7 +258,7 @@ Finding leak_finding(const LeakGroup& group, const Tables& tables, const Analysi
       blocks += stack.survivors <= kCopiesOfBlock ? 1 : stack.survivors;
     finding.evidence.emplace_back("replaced_blocks", blocks);
   } else {
-    finding.evidence.emplace_back("survivors", survivors_of(leak));
+    finding.evidence.emplace_back("survivors", sum_of(&LeakStack::survivors, leak));
     finding.rates.emplace_back("survivors_a_step", to_thousandths(leak.survivors_a_step));
   }
   if (!group.evidence.module.empty()) finding.facts.emplace_back("module", group.evidence.module);
@@ -336,7 +330,7 @@ void add_leak_findings(const std::vector<ProcessHistory>& histories, const Table
                   .blocks = group.evidence.held_blocks,
                   .reached_blocks = group.evidence.reached_blocks,
                   .live_blocks = group.evidence.looked_at_blocks},
-                 group.container, live_blocks_of(group.whole),
+                 group.container, sum_of(&LeakStack::live_count, group.whole),
                  holders.of_process(group.whole.process, tables), &finding);
       add_views(group.evidence, &finding);
     }

@@ -141,8 +141,8 @@ void take_peaks(const Analysis& analysis, const Tables& tables, JobRanks* job) {
 
 /// Whose memory counts at the peak though nobody saw when it ended: "rank 2", "3 ranks".
 std::string ranks_in_doubt(const Analysis& analysis, const Tables& tables, const JobPeak& peak) {
-  const auto runs_on = [](const ProgramEnd& run) { return !run.exit_code && run.signal.empty(); };
-  if (std::ranges::any_of(analysis.ends.runs, runs_on)) return {};
+  const auto has_ended = [](const ProgramEnd& run) { return run.state == RunState::kEnded; };
+  if (!std::ranges::all_of(analysis.ends.runs, has_ended)) return {};
   std::set<uint32_t> ranks;
   for (const DeviceAnalysis& device : analysis.devices) {
     const size_t i = device.device;

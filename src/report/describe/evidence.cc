@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "analysis/finding_figure.h"
 #include "analysis/replay/snapshot_device.h"
 
 namespace gpumemprof {
@@ -11,10 +12,8 @@ using View = EvidencePlace::View;
 using When = EvidencePlace::When;
 
 std::optional<uint64_t> figure(const Finding& finding, std::string_view name) {
-  const auto found = std::ranges::find(finding.evidence, name,
-                                       &std::pair<std::string, uint64_t>::first);
-  if (found == finding.evidence.end()) return std::nullopt;
-  return found->second;
+  const uint64_t* found = find_figure(finding, name);
+  return found ? std::optional(*found) : std::nullopt;
 }
 
 /// Which of the device's refusals a finding is about.
