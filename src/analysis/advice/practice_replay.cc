@@ -1,8 +1,8 @@
-#include "analysis/advice/practice_replay.h"
-
+// The trace once more with a change applied to it: how high would memory have gone?
 #include <algorithm>
 #include <utility>
 
+#include "analysis/advice/practices.h"
 #include "trace/live_state.h"
 
 namespace gpumemprof {
@@ -167,7 +167,6 @@ Result<std::vector<uint64_t>> replay_changes(EventSource& source,
   std::vector<ChangedTrace> traces(changes.begin(), changes.end());
   // By process, of which a snapshot has none: how many have ended.
   absl::flat_hash_map<uint32_t, uint64_t> steps;
-  const auto step_of = [&](uint32_t process) -> uint64_t& { return steps[process]; };
   const Tables& tables = source.tables();
   const auto process_of = [&](uint16_t device) {
     return device < tables.devices.size() ? tables.devices[device].process : 0;
@@ -180,7 +179,7 @@ Result<std::vector<uint64_t>> replay_changes(EventSource& source,
         if (process_of(trace.device()) == process) trace.save(mark.address, mark.value);
     }
     if (mark.kind != MarkKind::kStep) return;
-    const uint64_t ended = ++step_of(process);
+    const uint64_t ended = ++steps[process];
     for (ChangedTrace& trace : traces) {
       if (process_of(trace.device()) != process) continue;
       trace.end_step(ended);
@@ -212,7 +211,7 @@ Result<std::vector<uint64_t>> replay_changes(EventSource& source,
                                                  : is_free(batch.action[i]);
       if (!is_alloc && !ends) continue;
       // The number of the step in which it is made: the first is 1, as when it has ended.
-      const uint64_t step = step_of(process_of(batch.device[i])) + 1;
+      const uint64_t step = steps[process_of(batch.device[i])] + 1;
       for (ChangedTrace& trace : traces) {
         if (trace.device() != batch.device[i]) continue;
         if (is_alloc)

@@ -1,5 +1,5 @@
 // Changed traces, whose peaks are counted by hand, and how saved tensors ended.
-#include "analysis/advice/practice_replay.h"
+#include "analysis/advice/practices.h"
 
 #include <gtest/gtest.h>
 

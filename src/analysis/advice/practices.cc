@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "analysis/advice/tensorflow_advice.h"
+#include "analysis/categories/mapped_files.h"
 #include "analysis/finding_figure.h"
 #include "analysis/leaks/leaks.h"
 #include "base/size.h"
@@ -77,7 +78,7 @@ bool shows_devices(const Analysis& analysis, const Tables& tables) {
   return analysis.ranks || accelerators.size() > 1;
 }
 
-/// `main`: as practice_device(); may be null.
+/// `main`: as PracticeEvidence::device.
 void add_unknown(const Analysis& analysis, const Tables& tables, const DeviceAnalysis* main,
                  AdviceReport* report) {
   const auto add = [&](std::initializer_list<const char*> kinds, std::string_view why) {
@@ -113,9 +114,7 @@ void add_unknown(const Analysis& analysis, const Tables& tables, const DeviceAna
 }
 
 /// Most of what `one` holds at the peak is of stacks in `others`.
-template <class Stacks>
-bool is_mostly_of(const DeviceAnalysis& device, const PracticeCandidate& one,
-                  const Stacks& others) {
+bool is_mostly_of(const DeviceAnalysis& device, const PracticeCandidate& one, const auto& others) {
   if (one.change.device != device.device) return false;
   uint64_t all = 0, theirs = 0;
   for (const CategoryHolder& holder : device.categories.at_peak) {
@@ -127,8 +126,7 @@ bool is_mostly_of(const DeviceAnalysis& device, const PracticeCandidate& one,
 }
 
 /// A graph that is kept because a leak keeps its outputs is that leak.
-void leave_graphs_to_leaks(const DeviceAnalysis& device,
-                           std::vector<PracticeCandidate>* candidates) {
+void leave_graphs_to_leaks(const DeviceAnalysis& device, Candidates* candidates) {
   std::set<uint32_t> of_leaks;
   for (const PracticeCandidate& one : *candidates) {
     for (const auto& [stack, group] : one.change.group_of)
@@ -140,8 +138,7 @@ void leave_graphs_to_leaks(const DeviceAnalysis& device,
 }
 
 /// Where a leak keeps a graph that no backward pass used, it is better not to make it.
-void leave_leaks_to_unused_graphs(const DeviceAnalysis& device,
-                                  std::vector<PracticeCandidate>* candidates) {
+void leave_leaks_to_unused_graphs(const DeviceAnalysis& device, Candidates* candidates) {
   const auto graph = std::ranges::find_if(*candidates, [](const PracticeCandidate& one) {
     return one.advice.kind == "graph_not_needed";
   });
@@ -160,7 +157,7 @@ void leave_leaks_to_unused_graphs(const DeviceAnalysis& device,
 
 /// Where two say that the same blocks should end with their step, the one that saves more is told. A
 /// leak that is a part of more may have a fix of its own.
-void leave_out_covered(std::vector<PracticeCandidate>* candidates) {
+void leave_out_covered(Candidates* candidates) {
   const auto ends_with_step = [](const TraceChange& change) {
     return change.rule == TraceChange::Rule::kGoneAfterStep ||
            change.rule == TraceChange::Rule::kMadeAnewEachStep;
@@ -174,7 +171,7 @@ void leave_out_covered(std::vector<PracticeCandidate>* candidates) {
   };
   std::ranges::stable_sort(*candidates, std::greater(),
                            [](const PracticeCandidate& one) { return one.advice.bytes; });
-  std::vector<PracticeCandidate> told;
+  Candidates told;
   for (PracticeCandidate& one : *candidates) {
     const bool is_covered = std::ranges::any_of(
         told, [&](const PracticeCandidate& more) { return covers(more.change, one); });
@@ -185,8 +182,7 @@ void leave_out_covered(std::vector<PracticeCandidate>* candidates) {
 
 /// What a leak keeps no other practice saves: where it has most of the peak, only how to end it is
 /// said.
-void take_suggestions(const DeviceAnalysis* main, std::vector<PracticeCandidate>* candidates,
-                      AdviceReport* report) {
+void take_suggestions(const DeviceAnalysis* main, Candidates* candidates, AdviceReport* report) {
   std::erase_if(*candidates, [](const PracticeCandidate& one) {
     return one.advice.bytes < least_saving(one.advice.peak_bytes);
   });
@@ -216,17 +212,8 @@ void take_suggestions(const DeviceAnalysis* main, std::vector<PracticeCandidate>
 }  // namespace
 
 const char* saving_basis_name(SavingBasis basis) {
-  switch (basis) {
-    case SavingBasis::kAtStake:
-      return "at stake";
-    case SavingBasis::kSimulated:
-      return "simulated";
-    case SavingBasis::kMeasured:
-      return "measured";
-    case SavingBasis::kTime:
-      return "time";
-  }
-  return "unknown";
+  static constexpr const char* kNames[] = {"at stake", "simulated", "measured", "time"};
+  return kNames[static_cast<size_t>(basis)];
 }
 
 void order_advice(std::vector<Advice>* advice) {
@@ -243,13 +230,14 @@ bool is_of_practices(const DeviceAnalysis& device, const Tables& tables) {
   if (!device.categories.is_known || device.device >= tables.devices.size()) return false;
   const Device& memory = tables.devices[device.device];
   if (is_tensorflow(memory) || is_jax(memory) || memory.layer == Layer::kDriver) return false;
-  return memory.layer != Layer::kHost && device_name(memory) != "shared memory";
+  return memory.layer != Layer::kHost && !is_shared_memory(tables, device.device);
 }
 
-const DeviceAnalysis* practice_device(const Analysis& analysis, const Tables& tables) {
+const DeviceAnalysis* scarcest_device(const Analysis& analysis, const Tables& tables,
+                                      bool (*counts)(const DeviceAnalysis&, const Tables&)) {
   const DeviceAnalysis* best = nullptr;
   for (const DeviceAnalysis& device : analysis.devices) {
-    if (!is_of_practices(device, tables)) continue;
+    if (!counts(device, tables)) continue;
     const auto rank = [&](const DeviceAnalysis& one) {
       return std::pair(!is_host_memory(tables.devices[one.device]), one.figures.peak_bytes);
     };
@@ -263,23 +251,38 @@ void PracticeCandidate::add_stack(uint32_t stack, const Tables& tables) {
   if (advice.stack == 0) advice.stack = leak_line(tables, stack);
 }
 
+void PracticeCandidate::tell_line(uint32_t stack, uint64_t bytes, const Tables& tables) {
+  if (bytes > told_line_bytes) told_line_bytes = bytes, advice.stack = leak_line(tables, stack);
+}
+
+void PracticeCandidate::tell(std::string kind, std::string title, std::string fix,
+                             std::vector<std::pair<std::string, uint64_t>> figures) {
+  advice.kind = std::move(kind), advice.title = std::move(title), advice.fix = std::move(fix);
+  advice.evidence = std::move(figures);
+}
+
 void add_frames_of(const Finding& finding, const Tables& tables, std::set<uint32_t>* frames) {
   frames->insert(tables.stacks.node(finding.stack).frame);
   for (const FindingLine& line : finding.lines)
     frames->insert(tables.stacks.node(line.stack).frame);
 }
 
-std::string practice_line(const Tables& tables, uint32_t stack) {
+std::string PracticeEvidence::line_of(uint32_t stack) const {
   return short_line(tables, leak_line(tables, stack));
 }
 
-Result<AdviceReport> advise_practices(const Analysis& analysis, const Tables& tables,
-                                      const SourceOpener& open, const LineText& line_text) {
-  AdviceReport report;
-  const DeviceAnalysis* main = practice_device(analysis, tables);
+const StackSizes* PracticeEvidence::made_by(uint32_t stack) const {
+  const auto made = graph.allocated.find(stack);
+  return made == graph.allocated.end() ? nullptr : &made->second;
+}
+
+Result<AdviceReport> advise_on_recording(const Analysis& analysis, const Tables& tables,
+                                         const SourceOpener& open, const LineText& line_text) {
+  AdviceReport report = advise_tensorflow(analysis, tables);
+  if (report.applies) return report;
+  const DeviceAnalysis* main = scarcest_device(analysis, tables, is_of_practices);
   const bool has_shared = std::ranges::any_of(analysis.devices, [&](const DeviceAnalysis& one) {
-    return one.device < tables.devices.size() &&
-           device_name(tables.devices[one.device]) == "shared memory";
+    return is_shared_memory(tables, one.device);
   });
   if (!main && !has_shared) {
     report.unknown.emplace_back("all", "the types of the memory are unknown");
@@ -290,58 +293,48 @@ Result<AdviceReport> advise_practices(const Analysis& analysis, const Tables& ta
   if (!source) return std::unexpected(source.error());
   const Result<GraphEvidence> graph = gather_graph_lives(**source, analysis.ends);
   if (!graph) return std::unexpected(graph.error());
-  std::vector<PracticeCandidate> candidates;
-  const PracticeEvidence evidence{analysis, tables, *graph, line_text};
+  Candidates candidates;
+  const PracticeEvidence evidence{analysis, tables, *graph, line_text, main};
   find_gradient_practices(evidence, &candidates);
   find_activation_practices(evidence, &candidates);
   find_data_practices(evidence, &candidates);
   find_operation_practices(evidence, &candidates);
   find_call_practices(evidence, &candidates);
   if (main) leave_graphs_to_leaks(*main, &candidates);
-  if (!candidates.empty()) {
-    std::vector<TraceChange> changes;
-    for (const PracticeCandidate& one : candidates) {
-      if (one.change.has_blocks()) changes.push_back(one.change);
-    }
-    Result<std::vector<uint64_t>> peaks;
-    if (!changes.empty()) {
-      source = open();
-      if (!source) return std::unexpected(source.error());
-      peaks = replay_changes(**source, changes);
-      if (!peaks) return std::unexpected(peaks.error());
-    }
-    auto next_peak = peaks->begin();
-    for (size_t i = 0; i < candidates.size(); ++i) {
-      Advice& advice = candidates[i].advice;
-      advice.device = candidates[i].change.device;
-      advice.peak_bytes = peak_bytes_of(analysis, advice.device);
-      if (!main || advice.device != main->device)
-        advice.peak_of = device_place(tables, tables.devices[advice.device]);
-      // A change that affects no block of the trace needs no replay.
-      const bool is_replayed = candidates[i].change.has_blocks();
-      const uint64_t after =
-          is_replayed ? std::min(*next_peak++, advice.peak_bytes) : advice.peak_bytes;
-      advice.bytes = advice.peak_bytes - after;
-      advice.basis = SavingBasis::kSimulated;
-      // Without steps it is unknown when it could have been freed.
-      if (advice.bytes < least_saving(advice.peak_bytes) && candidates[i].held_bytes > 0) {
-        advice.bytes = std::min(candidates[i].held_bytes, advice.peak_bytes);
-        advice.basis = SavingBasis::kAtStake;
-      }
-    }
-    take_suggestions(main, &candidates, &report);
+  std::vector<TraceChange> changes;
+  for (const PracticeCandidate& one : candidates) {
+    if (one.change.has_blocks()) changes.push_back(one.change);
   }
+  Result<std::vector<uint64_t>> peaks;
+  if (!changes.empty()) {
+    source = open();
+    if (!source) return std::unexpected(source.error());
+    peaks = replay_changes(**source, changes);
+    if (!peaks) return std::unexpected(peaks.error());
+  }
+  auto next_peak = peaks->begin();
+  for (PracticeCandidate& one : candidates) {
+    Advice& advice = one.advice;
+    advice.device = one.change.device;
+    advice.peak_bytes = peak_bytes_of(analysis, advice.device);
+    if (!main || advice.device != main->device)
+      advice.peak_of = device_place(tables, tables.devices[advice.device]);
+    // A change that affects no block of the trace needs no replay.
+    const uint64_t after = one.change.has_blocks() ? std::min(*next_peak++, advice.peak_bytes)
+                                                   : advice.peak_bytes;
+    advice.bytes = advice.peak_bytes - after;
+    advice.basis = SavingBasis::kSimulated;
+    // Without steps it is unknown when it could have been freed.
+    if (advice.bytes < least_saving(advice.peak_bytes) && one.held_bytes > 0) {
+      advice.bytes = std::min(one.held_bytes, advice.peak_bytes);
+      advice.basis = SavingBasis::kAtStake;
+    }
+  }
+  take_suggestions(main, &candidates, &report);
   add_allocator_practices(analysis, &report);
   add_unknown(analysis, tables, main, &report);
   order_advice(&report.advice);
   return report;
-}
-
-Result<AdviceReport> advise_on_recording(const Analysis& analysis, const Tables& tables,
-                                         const SourceOpener& open, const LineText& line_text) {
-  AdviceReport report = advise_tensorflow(analysis, tables);
-  if (report.applies) return report;
-  return advise_practices(analysis, tables, open, line_text);
 }
 
 Result<AdviceReport> advise_in_passing(const Analysis& analysis, const Tables& tables,

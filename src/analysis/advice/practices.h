@@ -9,6 +9,9 @@
 // AdviceReport::unknown.
 #pragma once
 
+#include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
+
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -19,26 +22,75 @@
 #include <vector>
 
 #include "analysis/advice.h"
-#include "analysis/advice/practice_replay.h"
 #include "analysis/analysis.h"
+#include "analysis/categories/attribution.h"
 #include "analysis/leaks/graph_lives.h"
 #include "analysis/line_text.h"
 
 namespace gpumemprof {
+
+/// A change to the lifetimes of the blocks of some stacks.
+struct TraceChange {
+  enum class Rule : uint8_t {
+    kGone,           ///< removed, except `stays_bytes` of them at a time
+    kGoneAfterStep,  ///< freed at the end of the step that allocated it
+    /// Models gradients freed after every step: they end with the step, and the next backward pass
+    /// allocates them again.
+    kMadeAnewEachStep,
+    /// Models recomputation, one group at a time: each group keeps `stays_bytes`, the largest all
+    /// of it.
+    kOneGroupAtATime,
+    kGoneWhileIdle,  ///< `idle` are freed as they become so
+    kGoneAtCall,     ///< freed when one of `calls` allocates next, except those of `kept_events`
+  };
+  Rule rule = Rule::kGone;
+  uint16_t device = 0;
+  absl::flat_hash_map<uint32_t, uint32_t> group_of;  ///< stack -> group
+  /// Of kGone: a group of which stays what was computed of a block of `sources`, through autograd's
+  /// graph.
+  static constexpr uint32_t kUnlessDerived = 1;
+  absl::flat_hash_set<uint32_t> sources;  ///< stacks
+  uint64_t stays_bytes = 0;
+  std::vector<IdleGradient> idle;
+  absl::flat_hash_set<uint32_t> calls;        ///< stacks
+  absl::flat_hash_set<uint64_t> kept_events;  ///< of the device, that allocated what stays
+
+  bool has_blocks() const { return !group_of.empty() || !idle.empty(); }
+};
+
+/// The peak of each change's device with that change alone, in the order of `changes`. Everything
+/// else happens as it did. Reads `source` to its end; memory O(live blocks) a change.
+Result<std::vector<uint64_t>> replay_changes(EventSource& source,
+                                             const std::vector<TraceChange>& changes);
 
 /// A practice that may apply: advice without its saving, and the change to simulate.
 struct PracticeCandidate {
   explicit PracticeCandidate(const DeviceAnalysis& device) { change.device = device.device; }
   /// The change is about the stack. The line of the first one is what the advice tells.
   void add_stack(uint32_t stack, const Tables& tables);
+  /// The advice tells the line of the stack that has the most.
+  void tell_line(uint32_t stack, uint64_t bytes, const Tables& tables);
+  void tell(std::string kind, std::string title, std::string fix,
+            std::vector<std::pair<std::string, uint64_t>> figures);
 
   Advice advice;
   TraceChange change;
   bool is_of_leak = false;
+  uint64_t told_line_bytes = 0;  ///< of tell_line()
   /// At the peak, by what the advice is about: what is told where the change saves nothing in the
   /// replay. 0: then it is no advice.
   uint64_t held_bytes = 0;
 };
+
+using Candidates = std::vector<PracticeCandidate>;
+
+/// It is one of PyTorch's, on which the categories are known.
+bool is_of_practices(const DeviceAnalysis& device, const Tables& tables);
+
+/// The device of those that `counts` takes, which is asked of one at a time: an accelerator before
+/// the CPU, the higher peak first. Null where there is none.
+const DeviceAnalysis* scarcest_device(const Analysis& analysis, const Tables& tables,
+                                      bool (*counts)(const DeviceAnalysis&, const Tables&));
 
 /// Input of the rules.
 struct PracticeEvidence {
@@ -46,15 +98,23 @@ struct PracticeEvidence {
   const Tables& tables;
   const GraphEvidence& graph;
   LineText line_text = {};
+  /// That most practices are about; null where there is none.
+  const DeviceAnalysis* device = scarcest_device(analysis, tables, is_of_practices);
+
+  const std::vector<CategoryHolder>& at_peak() const { return device->categories.at_peak; }
+  Attribution work_of(uint32_t stack) const { return attribution_of(tables, stack); }
+  /// The user's line of a stack as "file.py:3".
+  std::string line_of(uint32_t stack) const;
+  /// What the stack allocated in all; null where nothing is known.
+  const StackSizes* made_by(uint32_t stack) const;
 };
 
 // One file per group of practices; each appends the practices with evidence.
-void find_gradient_practices(const PracticeEvidence& evidence,
-                             std::vector<PracticeCandidate>* candidates);
-void find_activation_practices(const PracticeEvidence& evidence,
-                               std::vector<PracticeCandidate>* candidates);
-void find_data_practices(const PracticeEvidence& evidence,
-                         std::vector<PracticeCandidate>* candidates);
+void find_gradient_practices(const PracticeEvidence& evidence, Candidates* candidates);
+void find_activation_practices(const PracticeEvidence& evidence, Candidates* candidates);
+void find_data_practices(const PracticeEvidence& evidence, Candidates* candidates);
+void find_operation_practices(const PracticeEvidence& evidence, Candidates* candidates);
+void find_call_practices(const PracticeEvidence& evidence, Candidates* candidates);
 
 /// Into how many parts a batch is split after a request was refused: so many that what was left
 /// holds one of them, or that as much was served before, if the request grows with the batch.
@@ -66,11 +126,6 @@ inline constexpr uint64_t kMostBatchParts = 16;
 /// Of the request that needs most of them; absent where kMostBatchParts are not enough.
 std::optional<BatchParts> batch_parts(const ProgramEnds& ends);
 
-void find_operation_practices(const PracticeEvidence& evidence,
-                              std::vector<PracticeCandidate>* candidates);
-void find_call_practices(const PracticeEvidence& evidence,
-                         std::vector<PracticeCandidate>* candidates);
-
 /// What makes a run fit that did not comes first, and pure waste before choices that have a price;
 /// the most bytes first in each.
 void order_advice(std::vector<Advice>* advice);
@@ -78,31 +133,17 @@ void order_advice(std::vector<Advice>* advice);
 /// An entry of AdviceReport::unknown that every recording of PyTorch's has, with the same reason.
 bool is_told_by_no_recording(std::string_view kind, std::string_view why);
 
-/// It is one of PyTorch's, on which the categories are known.
-bool is_of_practices(const DeviceAnalysis& device, const Tables& tables);
-
-/// The first device is_of_practices(): an accelerator before the CPU, the higher peak first. Null
-/// where there is none.
-const DeviceAnalysis* practice_device(const Analysis& analysis, const Tables& tables);
-
 /// Frames of the lines that a finding is about, into `frames`.
 void add_frames_of(const Finding& finding, const Tables& tables, std::set<uint32_t>* frames);
-
-/// The user's line of a stack as "file.py:3", and its node.
-std::string practice_line(const Tables& tables, uint32_t stack);
 
 /// Opens the same recording anew; the candidates are replayed in a second pass.
 using SourceOpener = std::function<Result<std::unique_ptr<EventSource>>()>;
 
-/// Of an analysis with findings (analyze_whole). Three passes over the events where there is
-/// something to look at. What would save less than a twentieth of the peak, or than 64 KiB, is not
-/// said. `applies` is false where no memory of PyTorch's is in the recording, or nothing is known
-/// of what it is; then `unknown` has the reason.
-Result<AdviceReport> advise_practices(const Analysis& analysis, const Tables& tables,
-                                      const SourceOpener& open, const LineText& line_text = {});
-
 /// The advice of `advise` and of reports for a recording: advice of TensorFlow's, else of PyTorch's
-/// practices, as advise_practices(). Simulated alone.
+/// practices. Of an analysis with findings (analyze_whole). Three passes over the events where there
+/// is something to look at. What would save less than a twentieth of the peak, or than 64 KiB, is
+/// not said. `applies` is false where the recording has no memory of either, or nothing is known of
+/// what it is; then `unknown` has the reason. Simulated alone.
 Result<AdviceReport> advise_on_recording(const Analysis& analysis, const Tables& tables,
                                          const SourceOpener& open, const LineText& line_text);
 

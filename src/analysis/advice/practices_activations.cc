@@ -21,14 +21,6 @@ namespace {
 /// Without the graph, only the input and the output of one operation exist at a time.
 constexpr uint64_t kOperands = 2;
 
-uint64_t bytes_at_peak(const DeviceAnalysis& device, const TraceChange& change) {
-  uint64_t bytes = 0;
-  for (const CategoryHolder& holder : device.categories.at_peak) {
-    if (change.group_of.contains(holder.stack)) bytes += holder.bytes;
-  }
-  return bytes;
-}
-
 /// No backward pass ever came for what the stack saved.
 bool is_not_needed(const GraphLives& lives) {
   return lives.without_backward > 0 && lives.in_backward == 0;
@@ -36,10 +28,9 @@ bool is_not_needed(const GraphLives& lives) {
 
 /// `is_needed`: what a backward pass came for and that stayed, else what none came for. Stacks are
 /// taken of which all saved blocks are so.
-void find_graphs(const PracticeEvidence& evidence, const DeviceAnalysis& device, bool is_needed,
-                 std::vector<PracticeCandidate>* out) {
-  PracticeCandidate candidate(device);
-  uint64_t largest = 0, most = 0, kept = 0;
+void find_graphs(const PracticeEvidence& evidence, bool is_needed, Candidates* out) {
+  PracticeCandidate candidate(*evidence.device);
+  uint64_t largest = 0, kept = 0, at_peak = 0;
   for (const auto& [stack, lives] : evidence.graph.by_stack) {
     // Data that many graphs read is kept for them, not by one.
     const bool is_kept = lives.after_backward > 0 && lives.in_backward == 0 &&
@@ -50,29 +41,30 @@ void find_graphs(const PracticeEvidence& evidence, const DeviceAnalysis& device,
     largest = std::max(largest, lives.largest_bytes);
     const uint64_t bytes = is_needed ? lives.after_bytes : lives.without_bytes;
     kept += bytes;
-    if (bytes > most) most = bytes, candidate.advice.stack = leak_line(evidence.tables, stack);
+    candidate.tell_line(stack, bytes, evidence.tables);
   }
   if (candidate.change.group_of.empty()) return;
-  const uint64_t at_peak = bytes_at_peak(device, candidate.change);
-  const std::string line = practice_line(evidence.tables, candidate.advice.stack);
+  for (const CategoryHolder& holder : evidence.at_peak()) {
+    if (candidate.change.group_of.contains(holder.stack)) at_peak += holder.bytes;
+  }
+  const std::string line = evidence.line_of(candidate.advice.stack);
+  const std::string has = format_bytes(at_peak) + " at the peak";
   if (is_needed) {
-    candidate.advice.kind = "graph_kept";
-    candidate.advice.title = "what autograd saved at " + line +
-                             " stays live after its backward pass: " + format_bytes(at_peak) +
-                             " at the peak";
-    candidate.advice.fix =
+    candidate.tell(
+        "graph_kept",
+        "what autograd saved at " + line + " stays live after its backward pass: " + has,
         "Del outputs and losses that no later step reads. Where retain_graph=True is for a second "
-        "backward pass, .detach() the input that only one of them needs";
+        "backward pass, .detach() the input that only one of them needs",
+        {{"activation_bytes", at_peak}, {"kept_bytes_in_all", kept}});
     candidate.change.rule = TraceChange::Rule::kGoneAfterStep;
   } else {
-    candidate.advice.kind = "graph_not_needed";
-    candidate.advice.title = "activations made at " + line + " are stored for a backward() that " +
-                             "never runs: " + format_bytes(at_peak) + " at the peak";
-    candidate.advice.fix = "Run what is not trained under torch.no_grad() or inference_mode()";
-    candidate.change.rule = TraceChange::Rule::kGone;
+    candidate.tell(
+        "graph_not_needed",
+        "activations made at " + line + " are stored for a backward() that never runs: " + has,
+        "Run what is not trained under torch.no_grad() or inference_mode()",
+        {{"activation_bytes", at_peak}, {"kept_bytes_in_all", kept}});
     candidate.change.stays_bytes = kOperands * largest;
   }
-  candidate.advice.evidence = {{"activation_bytes", at_peak}, {"kept_bytes_in_all", kept}};
   out->push_back(std::move(candidate));
 }
 
@@ -128,12 +120,11 @@ struct BlockFamily {
   }
 };
 
-std::map<std::string, BlockFamily> block_families(const PracticeEvidence& evidence,
-                                                  const DeviceAnalysis& device) {
+std::map<std::string, BlockFamily> block_families(const PracticeEvidence& evidence) {
   std::map<std::string, BlockFamily> families;
-  for (const CategoryHolder& holder : device.categories.at_peak) {
+  for (const CategoryHolder& holder : evidence.at_peak()) {
     if (holder.category != Category::kActivation || holder.count == 0) continue;
-    const Attribution work = attribution_of(evidence.tables, holder.stack);
+    const Attribution work = evidence.work_of(holder.stack);
     if (work.is_recomputed) return {};  // it is in use
     const auto lives = evidence.graph.by_stack.find(holder.stack);
     if (lives != evidence.graph.by_stack.end() && is_not_needed(lives->second)) continue;
@@ -158,18 +149,18 @@ std::string name_of_blocks(const std::string& family,
 /// What stays of each block: the inputs of all its calls that are live, each as the smallest of what
 /// the block computes from it.
 uint64_t input_bytes(const std::map<uint32_t, BlockHolders>& blocks, uint64_t block_bytes,
-                     const GraphEvidence& graph) {
+                     const PracticeEvidence& evidence) {
   constexpr uint64_t kStatistics = 64;  // smaller parts of a block are means, masks and the like
   uint64_t smallest = UINT64_MAX, calls = 1;
   for (const auto& [number, holders] : blocks) {
     uint64_t of_block = UINT64_MAX;  // each part is made once in a call, or more often
     for (const CategoryHolder* holder : holders) {
-      const auto made = graph.allocated.find(holder->stack);
-      if (made == graph.allocated.end()) continue;
-      for (const auto& [size_bytes, count] : made->second.by_size) {
+      const StackSizes* made = evidence.made_by(holder->stack);
+      if (!made) continue;
+      for (const auto& [size_bytes, count] : made->by_size) {
         if (size_bytes * kStatistics < block_bytes) continue;
         smallest = std::min(smallest, size_bytes);
-        of_block = std::min(of_block, holder->count * count / made->second.count);
+        of_block = std::min(of_block, holder->count * count / made->count);
       }
     }
     // Of a block whose backward pass goes on, parts are gone.
@@ -179,55 +170,49 @@ uint64_t input_bytes(const std::map<uint32_t, BlockHolders>& blocks, uint64_t bl
 }
 
 /// Modules of one list, equal in what they keep, that together are a large part of the peak.
-void find_blocks(const PracticeEvidence& evidence, const DeviceAnalysis& device,
-                 std::vector<PracticeCandidate>* out) {
+void find_blocks(const PracticeEvidence& evidence, Candidates* out) {
   if (evidence.graph.backward_passes == 0) return;  // nothing is computed again for
-  if (are_activations_of_backward(device.categories.at_peak, evidence.tables)) return;
+  if (are_activations_of_backward(evidence.at_peak(), evidence.tables)) return;
   constexpr uint64_t kLeastShare = 3;  // one part in so many of the peak
-  for (auto& [family, known] : block_families(evidence, device)) {
+  for (auto& [family, known] : block_families(evidence)) {
     known.leave_out_operations(evidence.tables);
     const auto& blocks = known.blocks;
-    PracticeCandidate candidate(device);
-    uint64_t total = 0, least = UINT64_MAX, most = 0, largest_holder = 0;
+    PracticeCandidate candidate(*evidence.device);
+    uint64_t total = 0, least = UINT64_MAX, most = 0;
     for (const auto& [number, holders] : blocks) {
       uint64_t bytes = 0;
       for (const CategoryHolder* holder : holders) {
         candidate.change.group_of[holder->stack] = number;
         bytes += holder->bytes;
-        if (holder->bytes <= largest_holder) continue;
-        largest_holder = holder->bytes;
-        candidate.advice.stack = leak_line(evidence.tables, holder->stack);
+        candidate.tell_line(holder->stack, holder->bytes, evidence.tables);
       }
       total += bytes, least = std::min(least, bytes), most = std::max(most, bytes);
     }
     if (blocks.size() < 3 || !known.keeps_parts()) continue;
-    if (total < device.figures.peak_bytes / kLeastShare) continue;
+    if (total < evidence.device->figures.peak_bytes / kLeastShare) continue;
     if (2 * least < most) continue;  // not equal
-    candidate.change.stays_bytes = input_bytes(blocks, most, evidence.graph);
-    candidate.advice.kind = "checkpointing";
-    candidate.advice.modules = family;
-    candidate.advice.title = "the " + std::to_string(blocks.size()) + " layers " +
-                             name_of_blocks(family, blocks) + " keep " + format_bytes(total) +
-                             " of activations, " + (least == most ? "" : "up to ") +
-                             format_bytes(most) + " each";
-    candidate.advice.fix =
-        "Checkpoint them: CheckpointedModel(model), torch.utils.checkpoint, or gpumemprof.optimize "
-        "for as few as needed";
-    candidate.advice.evidence = {{"activation_bytes", total}, {"blocks", blocks.size()}};
     candidate.change.rule = TraceChange::Rule::kOneGroupAtATime;
+    candidate.change.stays_bytes = input_bytes(blocks, most, evidence);
+    candidate.advice.modules = family;
+    candidate.tell(
+        "checkpointing",
+        "the " + std::to_string(blocks.size()) + " layers " + name_of_blocks(family, blocks) +
+            " keep " + format_bytes(total) + " of activations, " +
+            (least == most ? "" : "up to ") + format_bytes(most) + " each",
+        "Checkpoint them: CheckpointedModel(model), torch.utils.checkpoint, or gpumemprof.optimize "
+        "for as few as needed",
+        {{"activation_bytes", total}, {"blocks", blocks.size()}});
     out->push_back(std::move(candidate));
   }
 }
 
 }  // namespace
 
-void find_activation_practices(const PracticeEvidence& evidence,
-                               std::vector<PracticeCandidate>* candidates) {
-  const DeviceAnalysis* device = practice_device(evidence.analysis, evidence.tables);
-  if (!device) return;
-  find_graphs(evidence, *device, false, candidates);
-  find_graphs(evidence, *device, true, candidates);
-  find_blocks(evidence, *device, candidates);
+void find_activation_practices(const PracticeEvidence& evidence, Candidates* candidates) {
+  if (!evidence.device) return;
+  find_graphs(evidence, false, candidates);
+  find_graphs(evidence, true, candidates);
+  find_blocks(evidence, candidates);
 }
 
 }  // namespace gpumemprof

@@ -60,29 +60,28 @@ uint64_t made_to_stay(uint32_t stack, const GraphEvidence& graph) {
 
 /// What `counts` takes of what is live at the peak and of `least` calls or more, without the lines
 /// that a leak tells of: it has the fix.
-CallsByLine held_by_calls(const PracticeEvidence& evidence, const DeviceAnalysis& device,
-                          uint64_t least,
+CallsByLine held_by_calls(const PracticeEvidence& evidence, uint64_t least,
                           bool (*counts)(const CategoryHolder&, const Attribution&)) {
   const Tables& tables = evidence.tables;
   std::set<uint32_t> leaking;  // frames
   for (const Finding& finding : evidence.analysis.findings) {
-    if (finding.kind == FindingKind::kLeak && finding.device == device.device)
+    if (finding.kind == FindingKind::kLeak && finding.device == evidence.device->device)
       add_frames_of(finding, tables, &leaking);
   }
   const auto leaks = [&](uint32_t node) {
     return leaking.contains(tables.stacks.node(node).frame);
   };
   CallsByLine out;
-  for (const CategoryHolder& holder : device.categories.at_peak) {
-    if (holder.count < least || !counts(holder, attribution_of(tables, holder.stack))) continue;
+  for (const CategoryHolder& holder : evidence.at_peak()) {
+    if (holder.count < least || !counts(holder, evidence.work_of(holder.stack))) continue;
     const uint32_t line = call_line(tables, holder.stack);
     if (leaks(line) || leaks(leak_line(tables, holder.stack))) continue;
-    if (evidence.graph.allocated.contains(holder.stack)) out[line].held.push_back({&holder, 0});
+    if (evidence.made_by(holder.stack)) out[line].held.push_back({&holder, 0});
   }
   if (out.empty()) return out;
   for (const auto& [stack, made] : evidence.graph.allocated) {
     const auto line = out.find(call_line(tables, stack));
-    if (line == out.end() || !is_in_call(attribution_of(tables, stack).phase)) continue;
+    if (line == out.end() || !is_in_call(evidence.work_of(stack).phase)) continue;
     line->second.calls_in_all = std::min(line->second.calls_in_all, made.count);
   }
   for (auto& [line, known] : out) {
@@ -102,14 +101,13 @@ CallsByLine held_by_calls(const PracticeEvidence& evidence, const DeviceAnalysis
 
 /// What torch.cat() or torch.stack() made of the blocks of a holder: a block at the peak that is as
 /// large as all of them.
-uint64_t joined_bytes(const CategoryHolder& parts, const PracticeEvidence& evidence,
-                      const DeviceAnalysis& device) {
-  for (const CategoryHolder& holder : device.categories.at_peak) {
-    const auto made = evidence.graph.allocated.find(holder.stack);
-    if (holder.stack == parts.stack || made == evidence.graph.allocated.end()) continue;
-    const auto from = made->second.by_size.lower_bound(
-        parts.bytes - std::min(parts.bytes, parts.count * kRounding));
-    if (from == made->second.by_size.end() || from->first > holder.bytes) continue;
+uint64_t joined_bytes(const CategoryHolder& parts, const PracticeEvidence& evidence) {
+  for (const CategoryHolder& holder : evidence.at_peak()) {
+    const StackSizes* made = evidence.made_by(holder.stack);
+    if (holder.stack == parts.stack || !made) continue;
+    const auto from =
+        made->by_size.lower_bound(parts.bytes - std::min(parts.bytes, parts.count * kRounding));
+    if (from == made->by_size.end() || from->first > holder.bytes) continue;
     if (from->first <= parts.bytes + kRounding) return from->first;
   }
   return 0;
@@ -126,32 +124,28 @@ bool is_of_one_module(const std::vector<OfCalls>& of_calls, const Tables& tables
   return 4 * most >= 3 * bytes;
 }
 
-void find_results(const PracticeEvidence& evidence, const DeviceAnalysis& device,
-                  std::vector<PracticeCandidate>* out) {
+void find_results(const PracticeEvidence& evidence, Candidates* out) {
   const Tables& tables = evidence.tables;
-  for (const auto& [line, known] :
-       held_by_calls(evidence, device, kLeastResults, may_be_result)) {
+  for (const auto& [line, known] : held_by_calls(evidence, kLeastResults, may_be_result)) {
     const std::vector<OfCalls>& of_calls = known.held;
     if (!is_of_one_module(of_calls, tables)) continue;
-    PracticeCandidate candidate(device);
+    PracticeCandidate candidate(*evidence.device);
     uint64_t bytes = 0, blocks = 0, most_calls = 0, joined = 0;
     candidate.advice.stack = line;
-    candidate.change.rule = TraceChange::Rule::kGone;
     for (const auto& [holder, calls] : of_calls) {
       candidate.add_stack(holder->stack, tables);
       candidate.change.stays_bytes += kResultsAtATime * holder->bytes / calls;
-      joined += joined_bytes(*holder, evidence, device);
+      joined += joined_bytes(*holder, evidence);
       bytes += holder->bytes, blocks += holder->count, most_calls = std::max(most_calls, calls);
     }
+    candidate.tell(
+        "results_kept",
+        "results of " + std::to_string(most_calls) + " calls at " + short_line(tables, line) +
+            " are live together: " + format_bytes(bytes) + " at the peak",
+        "Keep what is read later instead of the whole result: argmax, a sum, a running metric",
+        {{"kept_bytes", bytes}, {"blocks", blocks}});
     Advice& advice = candidate.advice;
-    advice.kind = "results_kept";
-    advice.title = "results of " + std::to_string(most_calls) + " calls at " +
-                   short_line(tables, line) + " are live together: " + format_bytes(bytes) +
-                   " at the peak";
-    advice.evidence = {{"kept_bytes", bytes}, {"blocks", blocks}};
-    advice.fix = "Keep what is read later instead of the whole result: argmax, a sum, a running "
-                 "metric";
-    if (!is_host_memory(tables.devices[device.device]))
+    if (!is_host_memory(tables.devices[evidence.device->device]))
       advice.fix += "; or move each result to the host with .cpu()";
     if (joined != 0) {
       advice.title += ", and a tensor joined of them is another " + format_bytes(joined);
@@ -166,20 +160,19 @@ void find_results(const PracticeEvidence& evidence, const DeviceAnalysis& device
 
 /// Each call has data of its own. The calls of a recurrent loop or of a solver work on what the one
 /// before them made; those of a rollout look like parts of a batch, so it is a choice.
-bool has_data_of_each(const DeviceAnalysis& device, uint64_t calls) {
+bool has_data_of_each(const PracticeEvidence& evidence, uint64_t calls) {
   constexpr uint64_t kScalarBytes = 8;
-  return std::ranges::any_of(device.categories.at_peak, [&](const CategoryHolder& holder) {
+  return std::ranges::any_of(evidence.at_peak(), [&](const CategoryHolder& holder) {
     return holder.category == Category::kInput && holder.count + 1 >= calls &&
            holder.bytes > kScalarBytes * holder.count;
   });
 }
 
 /// Losses that are added up before one backward().
-void find_graphs(const PracticeEvidence& evidence, const DeviceAnalysis& device,
-                 std::vector<PracticeCandidate>* out) {
+void find_waiting_graphs(const PracticeEvidence& evidence, Candidates* out) {
   const uint64_t passes = evidence.graph.backward_passes;
   if (passes == 0) return;
-  for (const auto& [line, known] : held_by_calls(evidence, device, kLeastGraphs, is_of_graph)) {
+  for (const auto& [line, known] : held_by_calls(evidence, kLeastGraphs, is_of_graph)) {
     std::map<uint64_t, uint64_t> bytes_of;  // by number of calls
     uint64_t bytes = 0;
     for (const auto& [holder, calls] : known.held)
@@ -187,33 +180,30 @@ void find_graphs(const PracticeEvidence& evidence, const DeviceAnalysis& device,
     const uint64_t calls =
         std::ranges::max_element(bytes_of, {}, [](const auto& one) { return one.second; })->first;
     if (known.calls_in_all / passes < calls) continue;  // graphs of earlier passes, or of none
-    if (!has_data_of_each(device, calls)) continue;
-    PracticeCandidate candidate(device);
+    if (!has_data_of_each(evidence, calls)) continue;
+    PracticeCandidate candidate(*evidence.device);
     candidate.advice.stack = line;
     candidate.held_bytes = bytes / calls * (calls - 1);
-    candidate.advice.kind = "late_backward";
-    candidate.advice.title = "graphs of " + std::to_string(calls) + " calls at " +
-                             short_line(evidence.tables, line) +
-                             " wait for one backward pass: " + format_bytes(bytes) + " at the peak";
-    candidate.advice.fix =
+    candidate.tell(
+        "late_backward",
+        "graphs of " + std::to_string(calls) + " calls at " + short_line(evidence.tables, line) +
+            " wait for one backward pass: " + format_bytes(bytes) + " at the peak",
         "Call backward() on the loss of each call: gradients add up, and one graph is live at a "
-        "time";
+        "time",
+        {{"graph_bytes", bytes}, {"calls", calls}});
     candidate.advice.cost =
         "only for calls that do not need each other, as of the parts of a batch; not for a "
         "sequence or a rollout";
-    candidate.advice.evidence = {{"graph_bytes", bytes}, {"calls", calls}};
     out->push_back(std::move(candidate));
   }
 }
 
 }  // namespace
 
-void find_call_practices(const PracticeEvidence& evidence,
-                         std::vector<PracticeCandidate>* candidates) {
-  const DeviceAnalysis* device = practice_device(evidence.analysis, evidence.tables);
-  if (!device) return;
-  find_results(evidence, *device, candidates);
-  find_graphs(evidence, *device, candidates);
+void find_call_practices(const PracticeEvidence& evidence, Candidates* candidates) {
+  if (!evidence.device) return;
+  find_results(evidence, candidates);
+  find_waiting_graphs(evidence, candidates);
 }
 
 }  // namespace gpumemprof

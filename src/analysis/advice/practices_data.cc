@@ -1,6 +1,4 @@
 // Data that is read too early, as a whole, twice, or kept.
-#include <absl/container/flat_hash_set.h>
-
 #include <algorithm>
 #include <cctype>
 #include <map>
@@ -11,6 +9,7 @@
 
 #include "analysis/advice/practices.h"
 #include "analysis/categories/category_sums.h"
+#include "analysis/categories/mapped_files.h"
 #include "analysis/finding_figure.h"
 #include "analysis/leaks/leak_findings.h"
 #include "analysis/leaks/leaks.h"
@@ -31,61 +30,52 @@ bool is_weight(Category category) {
          category == Category::kOptimizerState || category == Category::kGradient;
 }
 
-/// Every model's call that was recorded.
-absl::flat_hash_set<uint32_t> stacks_of_calls(const PracticeEvidence& evidence) {
-  absl::flat_hash_set<uint32_t> stacks;
-  for (const auto& [stack, sizes] : evidence.graph.allocated)
-    if (is_in_call(attribution_of(evidence.tables, stack).phase)) stacks.insert(stack);
-  return stacks;
-}
-
 /// Memory of torch.load() that no model took over, while steps go on. What was freed before a model
 /// was called, a temporary, is not kept.
-void find_loaded(const PracticeEvidence& evidence, const DeviceAnalysis& device,
-                 std::vector<PracticeCandidate>* out) {
+void find_loaded(const PracticeEvidence& evidence, Candidates* out) {
   const Tables& tables = evidence.tables;
-  PracticeCandidate candidate(device);
+  PracticeCandidate candidate(*evidence.device);
   uint64_t bytes = 0;
   bool is_before_training = true;
   // What an optimizer took over is told when its next step ends.
-  const bool may_be_state = device.categories.peak.steps != 0 && !device.categories.peak.step_ended;
-  for (const CategoryHolder& holder : device.categories.at_peak) {
+  const PeakWork& peak = evidence.device->categories.peak;
+  const bool may_be_state = peak.steps != 0 && !peak.step_ended;
+  for (const CategoryHolder& holder : evidence.at_peak()) {
     if (may_be_state && holder.category == Category::kUnknown) continue;
     if (is_weight(holder.category) || holder.category == Category::kTemporary ||
         !is_loaded(tables, holder.stack))
       continue;
     bytes += holder.bytes;
     candidate.add_stack(holder.stack, tables);
-    const auto made = evidence.graph.allocated.find(holder.stack);
-    is_before_training &= made == evidence.graph.allocated.end() || made->second.last_pass <= 1;
+    const StackSizes* made = evidence.made_by(holder.stack);
+    is_before_training &= !made || made->last_pass <= 1;
   }
   if (bytes == 0) return;
-  candidate.advice.kind = "checkpoint_file_kept";
-  candidate.advice.title = "the checkpoint loaded at " +
-                           practice_line(tables, candidate.advice.stack) +
-                           " is kept after it was copied into the model: " + format_bytes(bytes);
-  if (is_loaded(tables, device.categories.peak.stack))
+  candidate.tell("checkpoint_file_kept",
+                 "the checkpoint loaded at " + evidence.line_of(candidate.advice.stack) +
+                     " is kept after it was copied into the model: " + format_bytes(bytes),
+                 "Del the dictionary as soon as it is copied into the model",
+                 {{"loaded_bytes", bytes}});
+  if (is_loaded(tables, peak.stack))
     candidate.advice.title += " at the peak, with the one that was being loaded";
-  candidate.advice.fix = "Del the dictionary as soon as it is copied into the model";
   if (is_before_training) {
     candidate.advice.fix +=
         ". If the optimizer is made after that, and nobody writes the file again while the program "
         "runs, torch.load(…, mmap=True) with load_state_dict(…, assign=True) needs no copy";
   }
-  candidate.advice.evidence = {{"loaded_bytes", bytes}};
   candidate.change.rule = TraceChange::Rule::kGoneAtCall;
-  candidate.change.calls = stacks_of_calls(evidence);
-  if (const auto used = evidence.graph.loaded_and_used.find(device.device);
+  for (const auto& [stack, sizes] : evidence.graph.allocated)
+    if (is_in_call(evidence.work_of(stack).phase)) candidate.change.calls.insert(stack);
+  if (const auto used = evidence.graph.loaded_and_used.find(candidate.change.device);
       used != evidence.graph.loaded_and_used.end())
     candidate.change.kept_events = used->second;
   out->push_back(std::move(candidate));
 }
 
 /// The text of the innermost line of code.
-std::string text_where_made(const PracticeEvidence& evidence, const DeviceAnalysis& device,
-                            uint32_t stack) {
+std::string text_where_made(const PracticeEvidence& evidence, uint32_t stack) {
   const Tables& tables = evidence.tables;
-  const uint32_t process = tables.devices[device.device].process;
+  const uint32_t process = tables.devices[evidence.device->device].process;
   if (!evidence.line_text || process >= tables.processes.size()) return "";
   const uint32_t node =
       tables.stacks.find_node(stack, [](const Frame& frame) { return frame.line != 0; });
@@ -112,11 +102,10 @@ bool makes_buffer(std::string_view text) {
 /// No buffer that the program fills. What no model made may be data too where a model is trained:
 /// autograd does not save a set of which every step copies a part. Else it is as likely a cache
 /// that is made in advance.
-bool is_data(const CategoryHolder& holder, const PracticeEvidence& evidence,
-             const DeviceAnalysis& device) {
+bool is_data(const CategoryHolder& holder, const PracticeEvidence& evidence) {
   const bool may_be = holder.why == WhyUnknown::kOutside && evidence.graph.backward_passes > 0;
   if (holder.category != Category::kInput && !may_be) return false;
-  const std::string text = text_where_made(evidence, device, holder.stack);
+  const std::string text = text_where_made(evidence, holder.stack);
   if (text.empty()) return holder.category == Category::kInput;
   return !makes_buffer(text);
 }
@@ -132,46 +121,40 @@ std::string lines_with_bytes(const std::vector<std::pair<std::string, uint64_t>>
 }
 
 /// One large data tensor, allocated once and live to the end, of which each step uses a part.
-void find_whole_data(const PracticeEvidence& evidence, const DeviceAnalysis& device,
-                     std::vector<PracticeCandidate>* out) {
+void find_whole_data(const PracticeEvidence& evidence, Candidates* out) {
   constexpr uint64_t kMuchMore = 4;  // than the largest activation: a batch would be like that
   constexpr uint64_t kFew = 2;       // data and its labels, say, of one line
   const Tables& tables = evidence.tables;
   uint64_t largest_activation = 0;  // or temporary
-  for (const CategoryHolder& holder : device.categories.at_peak) {
+  for (const CategoryHolder& holder : evidence.at_peak()) {
     if (holder.category != Category::kActivation && holder.category != Category::kTemporary)
       continue;
-    const auto made = evidence.graph.allocated.find(holder.stack);
-    if (made != evidence.graph.allocated.end())
-      largest_activation = std::max(largest_activation, made->second.largest_bytes);
+    if (const StackSizes* made = evidence.made_by(holder.stack))
+      largest_activation = std::max(largest_activation, made->largest_bytes);
   }
-  PracticeCandidate candidate(device);
+  PracticeCandidate candidate(*evidence.device);
   uint64_t bytes = 0;
   std::vector<std::pair<std::string, uint64_t>> lines;
-  for (const CategoryHolder& holder : device.categories.at_peak) {
-    const auto made = evidence.graph.allocated.find(holder.stack);
-    if (made == evidence.graph.allocated.end()) continue;
+  for (const CategoryHolder& holder : evidence.at_peak()) {
+    const StackSizes* made = evidence.made_by(holder.stack);
     // Batches are made again and again, and are many where they are kept.
-    if (made->second.count != holder.count || holder.count > kFew) continue;
+    if (!made || made->count != holder.count || holder.count > kFew) continue;
     if (holder.bytes / holder.count < kMuchMore * largest_activation) continue;
-    if (is_loaded(tables, holder.stack) || !is_data(holder, evidence, device)) continue;
+    if (is_loaded(tables, holder.stack) || !is_data(holder, evidence)) continue;
     bytes += holder.bytes;
     candidate.add_stack(holder.stack, tables);
-    const std::string line = practice_line(tables, holder.stack);
+    const std::string line = evidence.line_of(holder.stack);
     const auto known = std::ranges::find(lines, line, &std::pair<std::string, uint64_t>::first);
     (known == lines.end() ? lines.emplace_back(line, 0) : *known).second += holder.bytes;
   }
   if (bytes == 0 || largest_activation == 0) return;
-  candidate.advice.kind = "data_in_memory";
-  candidate.advice.title = "all data made at " + lines_with_bytes(lines) +
-                           " stays in memory for the whole run: " + format_bytes(bytes) +
-                           "; the largest block of a pass is " + format_bytes(largest_activation);
-  candidate.advice.fix =
-      "Read it in batches from files: OptimizedDataset and create_optimized_dataloader, "
-      "torch.load(…, mmap=True) or numpy.memmap";
-  candidate.advice.evidence = {{"data_bytes", bytes},
-                               {"largest_activation_bytes", largest_activation}};
-  candidate.change.rule = TraceChange::Rule::kGone;
+  candidate.tell("data_in_memory",
+                 "all data made at " + lines_with_bytes(lines) +
+                     " stays in memory for the whole run: " + format_bytes(bytes) +
+                     "; the largest block of a pass is " + format_bytes(largest_activation),
+                 "Read it in batches from files: OptimizedDataset and create_optimized_dataloader, "
+                 "torch.load(…, mmap=True) or numpy.memmap",
+                 {{"data_bytes", bytes}, {"largest_activation_bytes", largest_activation}});
   out->push_back(std::move(candidate));
 }
 
@@ -186,7 +169,7 @@ std::string of_processes(const Finding& finding) {
 /// Lines that keep more with every step, as the leaks have it; what was made in a step goes with
 /// it.
 void find_leaking(const PracticeEvidence& evidence, const DeviceAnalysis& device,
-                  std::vector<PracticeCandidate>* out) {
+                  Candidates* out) {
   const Tables& tables = evidence.tables;
   std::map<std::string, PracticeCandidate> by_name;
   for (const Finding& finding : evidence.analysis.findings) {
@@ -194,32 +177,27 @@ void find_leaking(const PracticeEvidence& evidence, const DeviceAnalysis& device
     if (finding.device != device.device) continue;
     std::set<uint32_t> frames;
     add_frames_of(finding, tables, &frames);
-    uint64_t bytes = 0;
-    std::vector<uint32_t> stacks;
-    for (const CategoryHolder& holder : device.categories.at_peak) {
-      if (!frames.contains(tables.stacks.node(leak_line(tables, holder.stack)).frame)) continue;
-      stacks.push_back(holder.stack);
-      bytes += holder.bytes;
-    }
     const bool is_input = keeps_inputs(finding, device, tables);
     PracticeCandidate& candidate =
         by_name.try_emplace(is_input ? "inputs" : finding.name, device).first->second;
-    for (const uint32_t stack : stacks) candidate.change.group_of[stack] = 0;
     if (candidate.advice.kind.empty()) {
-      candidate.advice.kind = is_input                   ? "inputs_kept"
-                              : finding.name == "growth" ? "leak"
-                                                         : finding.name;
-      candidate.advice.title = finding.title + of_processes(finding);
-      candidate.advice.fix = finding.fix;
+      candidate.tell(is_input                   ? "inputs_kept"
+                     : finding.name == "growth" ? "leak"
+                                                : finding.name,
+                     finding.title + of_processes(finding), finding.fix, {{"kept_bytes", 0}});
       candidate.advice.stack = finding.stack;
     }
-    uint64_t before = candidate.advice.evidence.empty() ? 0 : candidate.advice.evidence[0].second;
-    candidate.advice.evidence = {{"kept_bytes", before + bytes}};
+    uint64_t& kept_bytes = candidate.advice.evidence[0].second;
+    for (const CategoryHolder& holder : device.categories.at_peak) {
+      if (!frames.contains(tables.stacks.node(leak_line(tables, holder.stack)).frame)) continue;
+      candidate.change.group_of[holder.stack] = 0;
+      kept_bytes += holder.bytes;
+    }
     // Where steps are marked it is known when it could have been freed, and simulated.
     const bool is_of_rounds =
         std::ranges::find(finding.facts, "round", &std::pair<std::string, std::string>::first) !=
         finding.facts.end();
-    if (is_of_rounds) candidate.held_bytes = before + bytes;
+    if (is_of_rounds) candidate.held_bytes = kept_bytes;
   }
   for (auto& [name, candidate] : by_name) {
     candidate.is_of_leak = true;
@@ -236,25 +214,23 @@ uint64_t batch_bytes_of(const PracticeEvidence& evidence, const DeviceAnalysis& 
   uint64_t bytes = 0;
   for (const auto& [stack, group] : stacks) {
     const auto batches = evidence.graph.loader_batches.find({process, stack});
-    const auto made = evidence.graph.allocated.find(stack);
     if (batches != evidence.graph.loader_batches.end() && batches->second.tasks > 1)
       bytes += batches->second.largest_bytes;
-    else if (made != evidence.graph.allocated.end())
-      bytes += made->second.largest_bytes;
+    else if (const StackSizes* made = evidence.made_by(stack))
+      bytes += made->largest_bytes;
   }
   return bytes;
 }
 
 /// Batches that workers made ahead lie in shared memory until they are taken. Of several workers the
 /// one that holds most is told.
-void find_prefetched(const PracticeEvidence& evidence, std::vector<PracticeCandidate>* out) {
+void find_prefetched(const PracticeEvidence& evidence, Candidates* out) {
   constexpr uint64_t kEnough = 2;  // batches of each worker, DataLoader's default
   const Tables& tables = evidence.tables;
   std::optional<PracticeCandidate> most;
   uint64_t workers = 0, most_bytes = 0, most_blocks = 0, batch_bytes = 0;
   for (const DeviceAnalysis& device : evidence.analysis.devices) {
-    if (device.device >= tables.devices.size()) continue;
-    if (device_name(tables.devices[device.device]) != "shared memory") continue;
+    if (!is_shared_memory(tables, device.device)) continue;
     PracticeCandidate candidate(device);
     uint64_t bytes = 0, count = 0;
     for (const Holder& holder : device.holders_at_peak) {
@@ -270,47 +246,40 @@ void find_prefetched(const PracticeEvidence& evidence, std::vector<PracticeCandi
     most_bytes = bytes, most_blocks = count, batch_bytes = batch;
   }
   if (!most) return;
-  most->advice.kind = "prefetch";
-  most->advice.title =
+  most->tell(
+      "prefetch",
       (workers == 1 ? "a DataLoader worker holds " + format_bytes(most_bytes)
                     : std::to_string(workers) + " DataLoader workers hold up to " +
                           format_bytes(most_bytes) + " each") +
-      " of prefetched batches, " + format_bytes(batch_bytes) + " a batch";
-  most->advice.fix =
+          " of prefetched batches, " + format_bytes(batch_bytes) + " a batch",
       "Give the DataLoader prefetch_factor=2 and no more workers than the model keeps busy: "
-      "create_optimized_dataloader";
-  most->advice.evidence = {
-      {"ahead_bytes", most_bytes}, {"batch_bytes", batch_bytes}, {"blocks", most_blocks}};
-  most->change.rule = TraceChange::Rule::kGone;
+      "create_optimized_dataloader",
+      {{"ahead_bytes", most_bytes}, {"batch_bytes", batch_bytes}, {"blocks", most_blocks}});
   most->change.stays_bytes = (kEnough + 1) * batch_bytes;
   out->push_back(std::move(*most));
 }
 
 /// Of a program that ran out of memory: what goes with one batch, but for the part that stays.
-void find_batch(const PracticeEvidence& evidence, const DeviceAnalysis& device,
-                std::vector<PracticeCandidate>* out) {
+void find_batch(const PracticeEvidence& evidence, Candidates* out) {
   if (evidence.analysis.ends.refused.empty()) return;
-  PracticeCandidate candidate(device);
-  uint64_t bytes = 0, most = 0;
-  for (const CategoryHolder& holder : device.categories.at_peak) {
+  PracticeCandidate candidate(*evidence.device);
+  uint64_t bytes = 0;
+  for (const CategoryHolder& holder : evidence.at_peak()) {
     if (!is_of_batch(holder, evidence.tables)) continue;
     bytes += holder.bytes;
-    if (holder.bytes > most)
-      most = holder.bytes, candidate.advice.stack = leak_line(evidence.tables, holder.stack);
+    candidate.tell_line(holder.stack, holder.bytes, evidence.tables);
   }
   const std::optional<BatchParts> parts = batch_parts(evidence.analysis.ends);
   if (bytes == 0 || !parts) return;
   candidate.held_bytes = bytes - bytes / parts->count;
-  candidate.advice.kind = "smaller_batch";
-  candidate.advice.title = "activations, inputs and temporaries hold " + format_bytes(bytes) +
-                           " at the peak, most of them from " +
-                           practice_line(evidence.tables, candidate.advice.stack);
-  if (parts->count == 2) {
-    candidate.advice.fix =
-        "Halve the batch and call optimizer.step() after every second backward pass, with the "
-        "loss divided by two";
-    candidate.advice.cost = "two passes per update; batch normalization sees half a batch";
-  } else {
+  candidate.tell("smaller_batch",
+                 "activations, inputs and temporaries hold " + format_bytes(bytes) +
+                     " at the peak, most of them from " + evidence.line_of(candidate.advice.stack),
+                 "Halve the batch and call optimizer.step() after every second backward pass, with "
+                 "the loss divided by two",
+                 {{"held_bytes", bytes}});
+  candidate.advice.cost = "two passes per update; batch normalization sees half a batch";
+  if (parts->count != 2) {
     const std::string count = std::to_string(parts->count);
     candidate.advice.fix = "Use at most 1/" + count + " of the batch and call optimizer.step() " +
                            "after " + count + " backward passes, with the loss divided by " +
@@ -320,9 +289,8 @@ void find_batch(const PracticeEvidence& evidence, const DeviceAnalysis& device,
                             " of a batch";
   }
   // What the rest of the step would have needed, its backward pass above all, was never reached.
-  if (device.step_levels.steps() == 0)
+  if (evidence.device->step_levels.steps() == 0)
     candidate.advice.fix += ". No step ended, so the batch may have to be smaller still";
-  candidate.advice.evidence = {{"held_bytes", bytes}};
   out->push_back(std::move(candidate));
 }
 
@@ -342,16 +310,14 @@ std::optional<BatchParts> batch_parts(const ProgramEnds& ends) {
   return parts;
 }
 
-void find_data_practices(const PracticeEvidence& evidence,
-                         std::vector<PracticeCandidate>* candidates) {
+void find_data_practices(const PracticeEvidence& evidence, Candidates* candidates) {
   find_prefetched(evidence, candidates);
-  const DeviceAnalysis* device = practice_device(evidence.analysis, evidence.tables);
-  if (!device) return;
-  find_loaded(evidence, *device, candidates);
-  find_whole_data(evidence, *device, candidates);
+  if (!evidence.device) return;
+  find_loaded(evidence, candidates);
+  find_whole_data(evidence, candidates);
   for (const DeviceAnalysis& one : evidence.analysis.devices)
     if (is_of_practices(one, evidence.tables)) find_leaking(evidence, one, candidates);
-  find_batch(evidence, *device, candidates);
+  find_batch(evidence, candidates);
 }
 
 }  // namespace gpumemprof

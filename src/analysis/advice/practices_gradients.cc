@@ -20,12 +20,12 @@ namespace {
 struct Trained {
   absl::flat_hash_set<std::string_view> modules, parents;
 
-  explicit Trained(const PracticeEvidence& evidence, const DeviceAnalysis& device) {
+  explicit Trained(const PracticeEvidence& evidence) {
     const Tables& tables = evidence.tables;
-    for (const CategoryHolder& holder : device.categories.at_peak)
+    for (const CategoryHolder& holder : evidence.at_peak())
       if (holder.category == Category::kOptimizerState) add(tables.strings.get(holder.name));
     for (const auto& [process, name] : evidence.graph.optimizer_states)
-      if (process == tables.devices[device.device].process) add(tables.strings.get(name));
+      if (process == tables.devices[evidence.device->device].process) add(tables.strings.get(name));
   }
 
   /// No optimizer updates the module's parameters, while those of others are updated. Models that
@@ -45,28 +45,26 @@ struct Trained {
 
 /// Gradients of parameters that no optimizer updates, while others are updated. What their modules
 /// computed of what others did stays: a backward pass runs through it to those.
-void find_unused(const PracticeEvidence& evidence, const DeviceAnalysis& device,
-                 std::vector<PracticeCandidate>* out) {
-  const Tables& tables = evidence.tables;
-  const Trained trained(evidence, device);
-  PracticeCandidate candidate(device);
+void find_unused(const PracticeEvidence& evidence, Candidates* out) {
+  const Trained trained(evidence);
+  PracticeCandidate candidate(*evidence.device);
   absl::flat_hash_set<std::string_view> parents;
   uint64_t gradient_bytes = 0, activation_bytes = 0;
-  for (const CategoryHolder& holder : device.categories.at_peak) {
+  for (const CategoryHolder& holder : evidence.at_peak()) {
     // Without a name it was never seen in a `.grad`: a derivative that the program asked for.
     if (holder.category != Category::kGradient || holder.name == 0) continue;
-    const std::string_view module = attribution_of(tables, holder.stack).module;
+    const std::string_view module = evidence.work_of(holder.stack).module;
     if (!trained.leaves_out(module)) continue;
     gradient_bytes += holder.bytes;
     parents.insert(module_above(module));
-    candidate.add_stack(holder.stack, tables);
+    candidate.add_stack(holder.stack, evidence.tables);
   }
   if (gradient_bytes == 0) return;
   const auto is_theirs = [&](std::string_view module) {
     return parents.contains(module) || parents.contains(module_above(module));
   };
-  for (const CategoryHolder& holder : device.categories.at_peak) {
-    const Attribution work = attribution_of(tables, holder.stack);
+  for (const CategoryHolder& holder : evidence.at_peak()) {
+    const Attribution work = evidence.work_of(holder.stack);
     if (!is_theirs(work.module)) continue;
     const bool is_backward = work.phase == WorkPhase::kBackward;
     const bool is_work = holder.category == Category::kActivation ||
@@ -77,73 +75,67 @@ void find_unused(const PracticeEvidence& evidence, const DeviceAnalysis& device,
     candidate.change.group_of[holder.stack] = is_backward ? 0 : TraceChange::kUnlessDerived;
   }
   for (const auto& [stack, lives] : evidence.graph.by_stack) {
-    const Attribution work = attribution_of(tables, stack);
+    const Attribution work = evidence.work_of(stack);
     if (work.phase == WorkPhase::kBackward) continue;
     if (is_theirs(work.module))
       candidate.change.group_of[stack] = TraceChange::kUnlessDerived;
     else
       candidate.change.sources.insert(stack);
   }
-  candidate.advice.kind = "gradients_unused";
-  candidate.advice.title = "parameters that no optimizer updates have gradients, " +
-                           format_bytes(gradient_bytes) + ", made at " +
-                           practice_line(tables, candidate.advice.stack);
-  candidate.advice.fix = "Call requires_grad_(False) once on the model that is not trained";
-  candidate.advice.evidence = {{"gradient_bytes", gradient_bytes},
-                               {"activation_bytes", activation_bytes}};
-  candidate.change.rule = TraceChange::Rule::kGone;
+  candidate.tell("gradients_unused",
+                 "parameters that no optimizer updates have gradients, " +
+                     format_bytes(gradient_bytes) + ", made at " +
+                     evidence.line_of(candidate.advice.stack),
+                 "Call requires_grad_(False) once on the model that is not trained",
+                 {{"gradient_bytes", gradient_bytes}, {"activation_bytes", activation_bytes}});
   out->push_back(std::move(candidate));
 }
 
 void add_kept(const std::string& what, uint64_t bytes, PracticeCandidate candidate,
-              std::vector<PracticeCandidate>* out) {
-  candidate.advice.kind = "gradients_kept";
-  candidate.advice.title = what + ": " + format_bytes(bytes) + " at the peak";
-  candidate.advice.fix =
-      "Call optimizer.zero_grad(set_to_none=True), the default, right after optimizer.step()";
-  candidate.advice.evidence = {{"gradient_bytes", bytes}};
+              Candidates* out) {
+  candidate.tell(
+      "gradients_kept", what + ": " + format_bytes(bytes) + " at the peak",
+      "Call optimizer.zero_grad(set_to_none=True), the default, right after optimizer.step()",
+      {{"gradient_bytes", bytes}});
   out->push_back(std::move(candidate));
 }
 
 /// The same of a file without steps, where the gradients' lives tell when they were used last.
-void find_idle(const PracticeEvidence& evidence, const DeviceAnalysis& device,
-               std::vector<PracticeCandidate>* out) {
+void find_idle(const PracticeEvidence& evidence, Candidates* out) {
+  const DeviceAnalysis& device = *evidence.device;
   PracticeCandidate candidate(device);
-  uint64_t bytes = 0, most = 0;
+  uint64_t bytes = 0;
   uint32_t freed_at = 0;
   for (const IdleGradient& one : device.categories.idle_gradients) {
     if (device.own_peak_event < one.begin_event || device.own_peak_event >= one.end_event) continue;
     bytes += one.size_bytes;
-    if (one.size_bytes <= most) continue;
-    most = one.size_bytes, freed_at = one.freed_at;
-    candidate.advice.stack = leak_line(evidence.tables, one.stack);
+    if (one.size_bytes > candidate.told_line_bytes) freed_at = one.freed_at;
+    candidate.tell_line(one.stack, one.size_bytes, evidence.tables);
   }
   if (bytes == 0) return;
   candidate.change.rule = TraceChange::Rule::kGoneWhileIdle;
   candidate.change.idle = device.categories.idle_gradients;
   std::string what = "gradients stay allocated into the next step";
-  if (freed_at != 0)
-    what += ", until " + practice_line(evidence.tables, freed_at) + " frees them";
+  if (freed_at != 0) what += ", until " + evidence.line_of(freed_at) + " frees them";
   add_kept(what, bytes, std::move(candidate), out);
 }
 
 /// Gradients that live from one step into the next. Where they are added up over several passes
 /// they do not: those are of the step that is not over yet. An optimizer's zero_grad() drops its own.
-void find_kept(const PracticeEvidence& evidence, const DeviceAnalysis& device,
-               std::vector<PracticeCandidate>* out) {
-  if (device.categories.is_by_rules) return find_idle(evidence, device, out);
-  const Trained trained(evidence, device);
-  PracticeCandidate candidate(device);
+void find_kept(const PracticeEvidence& evidence, Candidates* out) {
+  if (evidence.device->categories.is_by_rules) return find_idle(evidence, out);
+  const Trained trained(evidence);
+  PracticeCandidate candidate(*evidence.device);
   uint64_t bytes = 0;
-  for (const CategoryHolder& holder : device.categories.at_peak) {
+  for (const CategoryHolder& holder : evidence.at_peak()) {
     if (holder.category != Category::kGradient) continue;
-    if (trained.leaves_out(attribution_of(evidence.tables, holder.stack).module)) continue;
+    if (trained.leaves_out(evidence.work_of(holder.stack).module)) continue;
     bytes += holder.bytes;
     candidate.add_stack(holder.stack, evidence.tables);
   }
   if (bytes == 0) return;
   candidate.change.rule = TraceChange::Rule::kMadeAnewEachStep;
-  add_kept("gradients made at " + practice_line(evidence.tables, candidate.advice.stack) +
+  add_kept("gradients made at " + evidence.line_of(candidate.advice.stack) +
                " stay allocated into the next step",
            bytes, std::move(candidate), out);
 }
@@ -176,13 +168,11 @@ std::string who_is_dense(const std::map<std::string_view, DenseGradient>& by_mod
 }
 
 /// Gradients as large as the tables of embeddings of which few rows were looked up.
-void find_sparse(const PracticeEvidence& evidence, const DeviceAnalysis& device,
-                 std::vector<PracticeCandidate>* out) {
+void find_sparse(const PracticeEvidence& evidence, Candidates* out) {
   constexpr uint64_t kFewRows = 4;  // one in so many
-  const Tables& tables = evidence.tables;
   std::map<std::string_view, DenseGradient> by_module;
-  for (const CategoryHolder& holder : device.categories.at_peak) {
-    const Attribution work = attribution_of(tables, holder.stack);
+  for (const CategoryHolder& holder : evidence.at_peak()) {
+    const Attribution work = evidence.work_of(holder.stack);
     if (!work.node.starts_with("Embedding") || holder.category == Category::kParameter) continue;
     DenseGradient& one = by_module[work.module];
     one.bytes += holder.bytes;
@@ -190,7 +180,7 @@ void find_sparse(const PracticeEvidence& evidence, const DeviceAnalysis& device,
   }
   // A lookup returns one row per index, so it used at most that many rows.
   for (const auto& [stack, allocated] : evidence.graph.allocated) {
-    const Attribution work = attribution_of(tables, stack);
+    const Attribution work = evidence.work_of(stack);
     const auto one = by_module.find(work.module);
     if (one != by_module.end() && work.phase == WorkPhase::kForward)
       one->second.looked_up_bytes = std::max(one->second.looked_up_bytes, allocated.largest_bytes);
@@ -200,65 +190,58 @@ void find_sparse(const PracticeEvidence& evidence, const DeviceAnalysis& device,
     return one.looked_up_bytes == 0 || one.bytes < kFewRows * one.looked_up_bytes;
   });
   if (by_module.empty()) return;
-  PracticeCandidate candidate(device);
+  PracticeCandidate candidate(*evidence.device);
   uint64_t gradient_bytes = 0, looked_up = 0;
   for (const auto& [module, one] : by_module) {
     gradient_bytes += one.bytes, looked_up += one.looked_up_bytes;
-    for (const uint32_t stack : one.stacks) candidate.add_stack(stack, tables);
+    for (const uint32_t stack : one.stacks) candidate.add_stack(stack, evidence.tables);
   }
   const bool is_one = by_module.size() == 1;
-  candidate.advice.kind = "sparse_gradient";
-  candidate.advice.title = who_is_dense(by_module, gradient_bytes) + ", while " +
-                           (is_one ? "a lookup touches" : "lookups touch") + " at most " +
-                           format_bytes(looked_up) + " of rows";
-  candidate.advice.fix = std::string("Make ") + (is_one ? "it" : "each") +
-                         " SparseEmbedding, or torch.nn.Embedding(…, sparse=True), with SGD, "
-                         "Adagrad or SparseAdam";
-  candidate.advice.evidence = {{"gradient_bytes", gradient_bytes}, {"lookup_bytes", looked_up}};
-  candidate.change.rule = TraceChange::Rule::kGone;
+  candidate.tell("sparse_gradient",
+                 who_is_dense(by_module, gradient_bytes) + ", while " +
+                     (is_one ? "a lookup touches" : "lookups touch") + " at most " +
+                     format_bytes(looked_up) + " of rows",
+                 std::string("Make ") + (is_one ? "it" : "each") +
+                     " SparseEmbedding, or torch.nn.Embedding(…, sparse=True), with SGD, Adagrad "
+                     "or SparseAdam",
+                 {{"gradient_bytes", gradient_bytes}, {"lookup_bytes", looked_up}});
   candidate.change.stays_bytes = looked_up;
   out->push_back(std::move(candidate));
 }
 
 /// An optimizer's temporaries for all parameters at once.
-void find_temporaries(const PracticeEvidence& evidence, const DeviceAnalysis& device,
-                      std::vector<PracticeCandidate>* out) {
-  const Tables& tables = evidence.tables;
-  PracticeCandidate candidate(device);
+void find_temporaries(const PracticeEvidence& evidence, Candidates* out) {
+  PracticeCandidate candidate(*evidence.device);
   uint64_t bytes = 0, count = 0, largest = 0;
-  for (const CategoryHolder& holder : device.categories.at_peak) {
+  for (const CategoryHolder& holder : evidence.at_peak()) {
     if (holder.category != Category::kTemporary) continue;
-    if (attribution_of(tables, holder.stack).phase != WorkPhase::kOptimizer) continue;
+    if (evidence.work_of(holder.stack).phase != WorkPhase::kOptimizer) continue;
     bytes += holder.bytes, count += holder.count;
-    if (const auto made = evidence.graph.allocated.find(holder.stack);
-        made != evidence.graph.allocated.end())
-      largest = std::max(largest, made->second.largest_bytes);
-    candidate.add_stack(holder.stack, tables);
+    if (const StackSizes* made = evidence.made_by(holder.stack))
+      largest = std::max(largest, made->largest_bytes);
+    candidate.add_stack(holder.stack, evidence.tables);
   }
   // Updating one parameter at a time needs two or three of the largest temporaries.
   constexpr uint64_t kStay = 3;
   if (bytes <= kStay * largest) return;
-  candidate.advice.kind = "optimizer_temporaries";
-  candidate.advice.title =
-      "the optimizer's step at " + practice_line(tables, candidate.advice.stack) + " makes " +
-      format_bytes(bytes) + " of temporaries for all parameters at once";
-  candidate.advice.fix = "Give the optimizer foreach=False, or fused=True if it supports that";
-  candidate.advice.evidence = {{"temporary_bytes", bytes}, {"blocks", count}};
-  candidate.change.rule = TraceChange::Rule::kGone;
+  candidate.tell("optimizer_temporaries",
+                 "the optimizer's step at " + evidence.line_of(candidate.advice.stack) +
+                     " makes " + format_bytes(bytes) +
+                     " of temporaries for all parameters at once",
+                 "Give the optimizer foreach=False, or fused=True if it supports that",
+                 {{"temporary_bytes", bytes}, {"blocks", count}});
   candidate.change.stays_bytes = kStay * largest;
   out->push_back(std::move(candidate));
 }
 
 }  // namespace
 
-void find_gradient_practices(const PracticeEvidence& evidence,
-                             std::vector<PracticeCandidate>* candidates) {
-  const DeviceAnalysis* device = practice_device(evidence.analysis, evidence.tables);
-  if (!device) return;
-  find_unused(evidence, *device, candidates);
-  find_sparse(evidence, *device, candidates);
-  find_kept(evidence, *device, candidates);
-  find_temporaries(evidence, *device, candidates);
+void find_gradient_practices(const PracticeEvidence& evidence, Candidates* candidates) {
+  if (!evidence.device) return;
+  find_unused(evidence, candidates);
+  find_sparse(evidence, candidates);
+  find_kept(evidence, candidates);
+  find_temporaries(evidence, candidates);
 }
 
 }  // namespace gpumemprof

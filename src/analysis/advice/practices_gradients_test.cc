@@ -232,7 +232,7 @@ TEST(Practices, TheSameBlocksAreOfferedOnce) {
   };
   run.analysis.findings.push_back(
       {.kind = FindingKind::kLeak, .name = "hook_stores", .title = "a hook", .stack = gradients[0]});
-  const auto report = advise_practices(run.analysis, run.tables, open);
+  const auto report = advise_on_recording(run.analysis, run.tables, open, {});
   ASSERT_TRUE(report);
   ASSERT_EQ(report->advice.size(), 1u);
   EXPECT_EQ(report->advice[0].kind, "gradients_kept");
@@ -270,7 +270,7 @@ TEST(Practices, AGraphThatNothingNeededIsTheFixOfALeakThatKeepsIt) {
                                    .facts = {{"round", "train.py:11"}},
                                    .stack = leak_line(run.tables, made),
                                    .fix = "keep numbers"});
-  const auto report = advise_practices(run.analysis, run.tables, open);
+  const auto report = advise_on_recording(run.analysis, run.tables, open, {});
   ASSERT_TRUE(report);
   ASSERT_EQ(report->advice.size(), 1u);
   EXPECT_EQ(report->advice[0].kind, "graph_not_needed");
@@ -278,17 +278,18 @@ TEST(Practices, AGraphThatNothingNeededIsTheFixOfALeakThatKeepsIt) {
   EXPECT_EQ(report->advice[0].fix,
             "Run what is not trained under torch.no_grad() or inference_mode(); or keep numbers");
   run.analysis.findings[0].fix = "keep numbers; an evaluation can run under torch.no_grad()";
-  const auto said_once = advise_practices(run.analysis, run.tables, open);
+  const auto said_once = advise_on_recording(run.analysis, run.tables, open, {});
   ASSERT_TRUE(said_once);
   EXPECT_EQ(said_once->advice.at(0).fix, run.analysis.findings[0].fix);
 }
 
 std::map<std::string, std::string> unknown_of(const HeldAtPeak& run) {
-  const auto report = advise_practices(run.analysis, run.tables, [&] {
+  const auto open = [&] {
     auto source = std::make_unique<MemorySource>(EventBatch());
     source->mutable_tables() = run.tables;
     return Result<std::unique_ptr<EventSource>>(std::move(source));
-  });
+  };
+  const auto report = advise_on_recording(run.analysis, run.tables, open, {});
   if (!report) return {};
   return {report->unknown.begin(), report->unknown.end()};
 }

@@ -88,7 +88,7 @@ std::map<std::string_view, std::set<uint64_t>> sizes_by_module(const Operation& 
                                                                const PracticeEvidence& evidence) {
   std::map<std::string_view, std::set<uint64_t>> out;
   for (const auto& [stack, sizes] : evidence.graph.allocated) {
-    const Attribution work = attribution_of(evidence.tables, stack);
+    const Attribution work = evidence.work_of(stack);
     if (is_backward_of(operation, work.node)) out[work.module].insert(sizes.largest_bytes);
   }
   return out;
@@ -97,30 +97,30 @@ std::map<std::string_view, std::set<uint64_t>> sizes_by_module(const Operation& 
 /// What a stack outside of the backward pass holds in blocks of one of these sizes: `tensor.softmax()` has no
 /// function of PyTorch's in its stack, but made what its backward node is about.
 uint64_t held_in_sizes(const std::set<uint64_t>& sizes, const CategoryHolder& holder,
-                       const GraphEvidence& graph) {
-  const auto made = graph.allocated.find(holder.stack);
-  if (made == graph.allocated.end() || !sizes.contains(made->second.largest_bytes)) return 0;
-  const uint64_t size_bytes = made->second.largest_bytes;
-  return size_bytes == 0 ? 0 : holder.bytes / size_bytes * size_bytes;
+                       const PracticeEvidence& evidence) {
+  const StackSizes* made = evidence.made_by(holder.stack);
+  const uint64_t size_bytes = made ? made->largest_bytes : 0;
+  if (size_bytes == 0 || !sizes.contains(size_bytes)) return 0;
+  return holder.bytes / size_bytes * size_bytes;
 }
 
 void find_operation(const Operation& operation, const PracticeEvidence& evidence,
-                    const DeviceAnalysis& device, std::vector<PracticeCandidate>* out) {
-  PracticeCandidate candidate(device);
+                    Candidates* out) {
+  PracticeCandidate candidate(*evidence.device);
   std::pair<bool, uint64_t> most;
   std::string_view module;
   bool are_several = false;
   uint64_t in_backward = 0, without_graph = 0;
   const auto sizes_of = sizes_by_module(operation, evidence);
-  for (const CategoryHolder& holder : device.categories.at_peak) {
+  for (const CategoryHolder& holder : evidence.at_peak()) {
     if (holder.category != Category::kActivation && holder.category != Category::kTemporary)
       continue;
-    const Attribution work = attribution_of(evidence.tables, holder.stack);
+    const Attribution work = evidence.work_of(holder.stack);
     uint64_t held = holder.bytes;
     if (!is_of(operation, evidence.tables, holder.stack, work.node)) {
       const auto sizes = sizes_of.find(work.module);
       if (sizes == sizes_of.end() || !work.node.empty()) continue;
-      held = held_in_sizes(sizes->second, holder, evidence.graph);
+      held = held_in_sizes(sizes->second, holder, evidence);
       if (held == 0) continue;
     }
     candidate.held_bytes += held;
@@ -140,31 +140,29 @@ void find_operation(const Operation& operation, const PracticeEvidence& evidence
   const Operation& told = is_trained ? operation : kWithoutGraph;
   const bool has_gradients = told.gradients && in_backward != 0;
   const bool has_made = !has_gradients || in_backward < candidate.held_bytes;
-  candidate.advice.kind = told.kind;
-  candidate.advice.title = std::string(told.what) + (has_made ? told.made : "") +
-                           (has_made && has_gradients ? " and " : "") +
-                           (has_gradients ? told.gradients : "") + " (" +
-                           practice_line(evidence.tables, candidate.advice.stack) +
-                           "): " + format_bytes(candidate.held_bytes) + " at the peak";
-  candidate.advice.fix = told.fix;
+  candidate.tell(told.kind,
+                 std::string(told.what) + (has_made ? told.made : "") +
+                     (has_made && has_gradients ? " and " : "") +
+                     (has_gradients ? told.gradients : "") + " (" +
+                     evidence.line_of(candidate.advice.stack) +
+                     "): " + format_bytes(candidate.held_bytes) + " at the peak",
+                 told.fix, {{"held_bytes", candidate.held_bytes}});
   candidate.advice.cost = told.cost;
-  candidate.advice.evidence = {{"held_bytes", candidate.held_bytes}};
   out->push_back(std::move(candidate));
 }
 
 /// Modules with state whose backward passes stopped while those of others went on: their optimizer is
 /// kept, and steps no more.
-std::set<std::string_view> trained_before(const PracticeEvidence& evidence,
-                                          const DeviceAnalysis& device) {
+std::set<std::string_view> trained_before(const PracticeEvidence& evidence) {
   constexpr uint64_t kFewPasses = 8;
   std::map<std::string_view, StackSizes> passes;
-  for (const CategoryHolder& holder : device.categories.at_peak) {
+  for (const CategoryHolder& holder : evidence.at_peak()) {
     if (holder.category == Category::kOptimizerState)
       passes[module_of_storage(evidence.tables.strings.get(holder.name))];
   }
   uint64_t newest = 0;
   for (const auto& [stack, made] : evidence.graph.allocated) {
-    const Attribution work = attribution_of(evidence.tables, stack);
+    const Attribution work = evidence.work_of(stack);
     const auto of = passes.find(work.module);
     if (work.phase != WorkPhase::kBackward || of == passes.end()) continue;
     of->second.last_pass = std::max(of->second.last_pass, made.last_pass);
@@ -182,9 +180,9 @@ std::set<std::string_view> trained_before(const PracticeEvidence& evidence,
 
 /// How many optimizers have state of the same tensor, for every tensor that has any at the peak.
 /// Beside a list in the state of one, as the history of LBFGS, are tensors that it has once.
-uint64_t optimizers_of_each(const PracticeEvidence& evidence, const DeviceAnalysis& device) {
+uint64_t optimizers_of_each(const PracticeEvidence& evidence) {
   std::map<uint32_t, uint64_t> count_of;  // by name, "exp_avg of encoder.0.weight"
-  for (const CategoryHolder& holder : device.categories.at_peak) {
+  for (const CategoryHolder& holder : evidence.at_peak()) {
     if (holder.category != Category::kOptimizerState) continue;
     if (!evidence.tables.strings.get(holder.name).contains(" of ")) continue;
     count_of[holder.name] += holder.count;
@@ -198,68 +196,59 @@ constexpr uint64_t kLeastOptimizers = 3;
 
 /// Each has state of the same parameters: one of them steps.
 void find_old_optimizers(uint64_t optimizers, uint64_t old_bytes, uint32_t stack,
-                         const PracticeEvidence& evidence, const DeviceAnalysis& device,
-                         std::vector<PracticeCandidate>* out) {
+                         const PracticeEvidence& evidence, Candidates* out) {
   const bool is_told = std::ranges::any_of(evidence.analysis.findings, [&](const Finding& one) {
-    return one.kind == FindingKind::kLeak && one.device == device.device &&
+    return one.kind == FindingKind::kLeak && one.device == evidence.device->device &&
            one.name == "optimizer_recreated";
   });
   if (is_told) return;
-  PracticeCandidate candidate(device);
+  PracticeCandidate candidate(*evidence.device);
   candidate.held_bytes = old_bytes;
   candidate.advice.stack = stack;
-  candidate.advice.kind = "optimizer_recreated";
-  candidate.advice.title = std::to_string(optimizers) +
-                           " optimizers have state of the same parameters; all but one keep " +
-                           format_bytes(old_bytes) + " at the peak";
-  candidate.advice.fix =
+  candidate.tell(
+      "optimizer_recreated",
+      std::to_string(optimizers) +
+          " optimizers have state of the same parameters; all but one keep " +
+          format_bytes(old_bytes) + " at the peak",
       "Create one optimizer and change its param_groups, or drop every reference to the old ones, "
-      "including those of schedulers";
-  candidate.advice.evidence = {{"held_bytes", old_bytes}, {"optimizers", optimizers}};
+      "including those of schedulers",
+      {{"held_bytes", old_bytes}, {"optimizers", optimizers}});
   out->push_back(std::move(candidate));
 }
 
 /// Adam's two moments are twice the parameters. Less of it is needed by an optimizer that steps.
-void find_state(const PracticeEvidence& evidence, const DeviceAnalysis& device,
-                std::vector<PracticeCandidate>* out) {
-  const std::set<std::string_view> before = trained_before(evidence, device);
-  PracticeCandidate candidate(device);
-  uint64_t most = 0;
-  for (const CategoryHolder& holder : device.categories.at_peak) {
+void find_state(const PracticeEvidence& evidence, Candidates* out) {
+  const std::set<std::string_view> before = trained_before(evidence);
+  PracticeCandidate candidate(*evidence.device);
+  for (const CategoryHolder& holder : evidence.at_peak()) {
     if (holder.category != Category::kOptimizerState) continue;
     if (before.contains(module_of_storage(evidence.tables.strings.get(holder.name)))) continue;
     candidate.held_bytes += holder.bytes;
-    if (holder.bytes > most)
-      most = holder.bytes, candidate.advice.stack = leak_line(evidence.tables, holder.stack);
+    candidate.tell_line(holder.stack, holder.bytes, evidence.tables);
   }
   if (candidate.held_bytes == 0) return;
-  const uint64_t optimizers = optimizers_of_each(evidence, device);
+  const uint64_t optimizers = optimizers_of_each(evidence);
   if (optimizers >= kLeastOptimizers) {
     const uint64_t old_bytes = candidate.held_bytes / optimizers * (optimizers - 1);
-    find_old_optimizers(optimizers, old_bytes, candidate.advice.stack, evidence, device, out);
+    find_old_optimizers(optimizers, old_bytes, candidate.advice.stack, evidence, out);
     candidate.held_bytes -= old_bytes;
   }
-  candidate.advice.kind = "optimizer_state";
-  candidate.advice.title =
-      "the optimizer keeps " + format_bytes(candidate.held_bytes) + " of state";
-  candidate.advice.fix =
+  candidate.tell(
+      "optimizer_state", "the optimizer keeps " + format_bytes(candidate.held_bytes) + " of state",
       "Use an optimizer with less: 8-bit state takes a quarter of 32-bit state, SGD without "
-      "momentum has none. With several devices, shard it (FSDP, ZeroRedundancyOptimizer)";
+      "momentum has none. With several devices, shard it (FSDP, ZeroRedundancyOptimizer)",
+      {{"held_bytes", candidate.held_bytes}});
   candidate.advice.cost =
       "another optimizer may converge differently; sharding communicates in every step";
-  candidate.advice.evidence = {{"held_bytes", candidate.held_bytes}};
   out->push_back(std::move(candidate));
 }
 
 }  // namespace
 
-void find_operation_practices(const PracticeEvidence& evidence,
-                              std::vector<PracticeCandidate>* candidates) {
-  const DeviceAnalysis* device = practice_device(evidence.analysis, evidence.tables);
-  if (!device) return;
-  for (const Operation& operation : kOperations)
-    find_operation(operation, evidence, *device, candidates);
-  find_state(evidence, *device, candidates);
+void find_operation_practices(const PracticeEvidence& evidence, Candidates* candidates) {
+  if (!evidence.device) return;
+  for (const Operation& operation : kOperations) find_operation(operation, evidence, candidates);
+  find_state(evidence, candidates);
 }
 
 }  // namespace gpumemprof

@@ -6,6 +6,7 @@
 #include <array>
 #include <string>
 
+#include "analysis/advice/practices.h"
 #include "analysis/pass/op_names.h"
 #include "base/size.h"
 
@@ -159,6 +160,11 @@ void add_allocator(const Analysis& analysis, const Tables& tables, AdviceReport*
                             {{"region_bytes", regions}, {"block_bytes", blocks}}});
 }
 
+bool is_of_tensorflow(const DeviceAnalysis& device, const Tables& tables) {
+  return device.device < tables.devices.size() && is_tensorflow(tables.devices[device.device]) &&
+         tables.devices[device.device].layer != Layer::kDriver;
+}
+
 /// Why nothing of a step is suggested: most of the peak is leaks', which nothing else frees. Empty
 /// where it is not.
 std::string why_leaks_come_first(const Analysis& analysis, const DeviceAnalysis& device) {
@@ -185,17 +191,7 @@ bool is_layer_cast(std::string_view op) {
 
 AdviceReport advise_tensorflow(const Analysis& analysis, const Tables& tables) {
   AdviceReport report;
-  const DeviceAnalysis* main = nullptr;
-  for (const DeviceAnalysis& device : analysis.devices) {
-    if (device.device >= tables.devices.size()) continue;
-    const Device& memory = tables.devices[device.device];
-    if (!is_tensorflow(memory) || memory.layer == Layer::kDriver) continue;
-    // An accelerator's memory is the scarce one, as in main_device().
-    const auto rank = [&](const DeviceAnalysis& one) {
-      return std::pair(!is_host_memory(tables.devices[one.device]), one.figures.peak_bytes);
-    };
-    if (!main || rank(device) > rank(*main)) main = &device;
-  }
+  const DeviceAnalysis* main = scarcest_device(analysis, tables, is_of_tensorflow);
   if (!main || main->figures.peak_bytes == 0) return report;
   report.applies = true;
   const Seen seen = seen_ops(tables);

@@ -11,6 +11,10 @@
 
 namespace gpumemprof {
 
+inline bool is_shared_memory(const Tables& tables, size_t device) {
+  return device < tables.devices.size() && device_name(tables.devices[device]) == "shared memory";
+}
+
 /// Of shared memory: the stack maps a file, as torch.from_file and torch.load(…, mmap=True) do. What
 /// tensors are moved to or received in is made by PyTorch's storages and its multiprocessing.
 inline bool maps_file(const Tables& tables, uint32_t stack) {
@@ -25,8 +29,7 @@ inline bool maps_file(const Tables& tables, uint32_t stack) {
 
 /// Bytes of mapped files among `holders` of a device; 0 where it is no shared memory.
 inline uint64_t mapped_file_bytes(const Tables& tables, size_t device, const auto& holders) {
-  if (device >= tables.devices.size() || device_name(tables.devices[device]) != "shared memory")
-    return 0;
+  if (!is_shared_memory(tables, device)) return 0;
   uint64_t bytes = 0;
   for (const auto& holder : holders) bytes += maps_file(tables, holder.stack) ? holder.bytes : 0;
   return bytes;
