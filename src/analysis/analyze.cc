@@ -14,7 +14,7 @@
 #include "analysis/leaks/alike_processes.h"
 #include "analysis/leaks/double_weights.h"
 #include "analysis/leaks/leak_findings.h"
-#include "analysis/oom_message/pool_findings.h"
+#include "analysis/oom_message/oom_pool.h"
 #include "analysis/pass/followed_pass.h"
 #include "analysis/ranks/find_ranks.h"
 #include "analysis/ranks/nccl_communicators.h"

@@ -39,17 +39,9 @@ std::string requested_meaning(const OomMessage& message) {
 }  // namespace
 
 const char* cause_name(OomCause cause) {
-  switch (cause) {
-    case OomCause::kWantOfMemory:
-      return "want_of_memory";
-    case OomCause::kFragmentation:
-      return "fragmentation";
-    case OomCause::kOwnLimit:
-      return "own_limit";
-    case OomCause::kCannotTell:
-      return "cannot_tell";
-  }
-  return "unknown";
+  static constexpr const char* kNames[] = {"want_of_memory", "fragmentation", "own_limit",
+                                           "cannot_tell"};
+  return kNames[static_cast<size_t>(cause)];
 }
 
 std::vector<OomFigure> oom_figures(const OomMessage& message) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +12,8 @@
 #include "readers/bfc_pool.h"
 
 namespace gpumemprof {
+
+struct Analysis;  // analysis/analysis.h
 
 /// Chunks of 256 bytes times a power of two and more, less than the next bin's. The last of the 21
 /// has no upper end. A request is looked for in its own bin and those above.
@@ -46,5 +49,10 @@ struct PoolPicture {
 };
 
 PoolPicture picture_of(const BfcPool& pool);
+
+/// Gives the only device of `analysis` its pool and adds to `analysis->findings`: what the pool
+/// holds and in which pieces it is free, how much of what is in use was never asked for, and a
+/// higher peak of before. Evidence in bytes and counts.
+void add_pool(std::shared_ptr<const BfcPool> pool, Analysis* analysis);
 
 }  // namespace gpumemprof

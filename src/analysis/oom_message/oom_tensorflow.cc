@@ -1,9 +1,8 @@
 // Why TensorFlow's pool refused. What is known to the byte is the state of its chunks; the limit is
 // printed, so it is a range where the release rounds it.
 
-#include "analysis/oom_message/byte_range.h"
+#include "analysis/oom_message/oom_explainer.h"
 #include "analysis/oom_message/oom_pool.h"
-#include "analysis/oom_message/oom_verdict.h"
 #include "base/size.h"
 
 namespace gpumemprof {
@@ -15,9 +14,9 @@ std::string chunks_text(uint64_t count) {
   return std::to_string(count) + (count == 1 ? " chunk" : " chunks");
 }
 
-class TensorflowExplainer {
+class TensorflowExplainer : OomExplainer {
  public:
-  explicit TensorflowExplainer(const OomMessage& message) : message_(message) {
+  explicit TensorflowExplainer(const OomMessage& message) : OomExplainer(message) {
     if (message.pool) picture_ = picture_of(*message.pool);
     if (message.rounded_bytes) {
       asked_ = exactly(*message.rounded_bytes);
@@ -30,7 +29,7 @@ class TensorflowExplainer {
 
   OomVerdict explain() {
     decide();
-    if (is_wrong_size(message_) && !message_.is_no_failure) add_advice(wrong_size_advice(message_));
+    if (!message_.is_no_failure) advise_on_size();
     if (verdict_.cause != OomCause::kCannotTell) advise_by_cause();
     advise_always();
     return std::move(verdict_);
@@ -41,14 +40,6 @@ class TensorflowExplainer {
     const uint64_t up = bytes + (kBfcUnitBytes - 1);
     return up < bytes ? UINT64_MAX : up / kBfcUnitBytes * kBfcUnitBytes;
   }
-  void because(std::string sentence) { verdict_.reasons.push_back(std::move(sentence)); }
-  void conclude(OomCause cause, std::string summary) {
-    verdict_.cause = cause;
-    verdict_.summary = std::move(summary);
-  }
-  void add_advice(std::string text, std::string command = {}) {
-    verdict_.advice.push_back({std::move(text), std::move(command)});
-  }
   /// TensorFlow's plain allocator of the host has none.
   bool has_pool() const { return message_.allocator != "cpu"; }
   bool is_whole() const {
@@ -57,23 +48,19 @@ class TensorflowExplainer {
 
   void decide() {
     if (message_.is_no_failure) {
-      because(
-          "The caller marked this request as optional and used another path, which may be slower.");
-      return conclude(OomCause::kCannotTell, "Not a failure: an optional request was refused.");
+      return cannot_tell(
+          "The caller marked this request as optional and used another path, which may be slower.",
+          "Not a failure: an optional request was refused.");
     }
     if (!is_whole()) return decide_without_state();
     tell_state();
     if (message_.wording == OomWording::kTensorflowDump) {
-      because("A dump does not say what was requested; for more than " +
-              format_bytes(picture_.largest_free_bytes) +
-              " in one piece the pool would have to grow.");
-      return conclude(OomCause::kCannotTell,
-                      "The state of a pool; it does not say why it was written.");
+      return cannot_tell("A dump does not say what was requested; for more than " +
+                             format_bytes(picture_.largest_free_bytes) +
+                             " in one piece the pool would have to grow.",
+                         "The state of a pool; it does not say why it was written.");
     }
-    if (!asked_) {
-      because("The message does not say how many bytes were requested.");
-      return conclude(OomCause::kCannotTell, "The message does not say why memory ran out.");
-    }
+    if (!asked_) return cannot_tell("The message does not say how many bytes were requested.");
     decide_by_state();
   }
 
@@ -91,18 +78,15 @@ class TensorflowExplainer {
       because(
           "The state of the pool, which TensorFlow prints when it runs out, is not in the text.");
     }
-    const RefusedBy by = refused_by(message_);
-    if (by == RefusedBy::kHost) because(kHostSaysNoNumbers);
-    if (by == RefusedBy::kProbablyHost) {
+    if (is_of_host()) because(kHostSaysNoNumbers);
+    if (is_probably_of_host()) {
       because(
           "The words are those of XLA on a CPU; older TensorFlow's XLA used them for GPUs as "
           "well.");
     }
-    conclude(OomCause::kCannotTell,
-             is_wrong_size(message_)         ? wrong_size_summary(message_)
-             : by == RefusedBy::kHost         ? kHostRefused
-             : by == RefusedBy::kProbablyHost ? kProbablyHostRefused
-                                              : "The message does not say why memory ran out.");
+    conclude(OomCause::kCannotTell, summary_of_size(is_of_host()            ? kHostRefused
+                                                    : is_probably_of_host() ? kProbablyHostRefused
+                                                                            : kSaysNotWhy));
   }
 
   void tell_state() {
@@ -126,24 +110,23 @@ class TensorflowExplainer {
       return conclude(OomCause::kOwnLimit, "The request alone is more than the pool's limit.");
     }
     if (surely_at_least(largest, asked)) {
-      because(
+      return cannot_tell(
           "A free chunk is large enough: it was freed in between, or another stream still uses "
-          "it.");
-      return conclude(OomCause::kCannotTell, "The numbers do not explain it: there was room.");
+          "it.",
+          "The numbers do not explain it: there was room.");
     }
     if (surely_at_least(free, asked)) return conclude_fragmentation();
     if (!picture_.growth_bytes) {
-      because(
+      return cannot_tell(
           "The message does not give the pool's limit, so it is unknown whether the pool could "
           "have grown.");
-      return conclude(OomCause::kCannotTell, "The message does not say why memory ran out.");
     }
     const ByteRange growth = *picture_.growth_bytes;
     if (surely_at_least(growth, asked)) {
       because(
           "The pool was below its own limit, so the device refused: other processes hold the "
           "memory, or it is in pieces.");
-      if (refused_by(message_) == RefusedBy::kHost) because(kHostRefused);
+      if (is_of_host()) because(kHostRefused);
       return conclude(OomCause::kWantOfMemory,
                       "Not enough memory: the device had no piece of that size.");
     }
@@ -155,8 +138,8 @@ class TensorflowExplainer {
                       "Not enough memory: even with all free pieces, " +
                           range_text(*verdict_.shortage_bytes) + " are missing.");
     }
-    because("The printed limit is rounded, and the rounding decides.");
-    conclude(OomCause::kCannotTell, "The numbers are too close to tell.");
+    cannot_tell("The printed limit is rounded, and the rounding decides.",
+                "The numbers are too close to tell.");
   }
 
   void conclude_fragmentation() {
@@ -193,7 +176,8 @@ class TensorflowExplainer {
                  "export TF_CPU_BFC_MEM_LIMIT_IN_MB=" + std::to_string(enough));
     }
     advise_about_unasked();
-    if (!is_fragmented) advise_less();
+    if (!is_fragmented)
+      advise_less("a smaller batch or sequence, lower precision, recomputation");
   }
 
   /// Chunks are not split below twice the request, so what is in use is more than was asked for.
@@ -208,32 +192,24 @@ class TensorflowExplainer {
                "length, padding, drop_remainder) reduce it.");
   }
 
-  void advise_less() {
-    std::string how = "Use less: a smaller batch or sequence, lower precision, recomputation";
-    if (verdict_.shortage_bytes)
-      how += "; at least " + range_text(*verdict_.shortage_bytes) + " less";
-    add_advice(how + '.');
-  }
-
   void advise_always() {
     // Whatever the pool holds, no state of it makes room for a wrong size.
     if (!message_.pool && message_.framework == "tensorflow" && !message_.is_no_failure &&
-        has_pool() && !is_wrong_size(message_)) {
+        has_pool() && !has_wrong_size()) {
       add_advice(
           "Let TensorFlow print the state of the pool, and pass the whole log to this command.",
           "export TF_CPP_MIN_LOG_LEVEL=0");
     }
     add_advice(
         "See which operations, layers and lines hold the memory: record the program, then analyze "
-        "the "
-        "recording.",
+        "the recording.",
         kRecordCommand);
   }
 
-  const OomMessage& message_;
+  static constexpr char kProbablyHostRefused[] =
+      "Probably the host refused memory: it has too little, or a limit (ulimit -v) was reached.";
   PoolPicture picture_;
   std::optional<ByteRange> asked_;
-  OomVerdict verdict_;
 };
 
 }  // namespace

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "analysis/oom_message/byte_range.h"
+#include "analysis/oom_message/oom_explainer.h"
 #include "analysis/statistics/worth.h"
 #include "base/size.h"
 
@@ -14,10 +14,10 @@ std::optional<ByteRange> maybe(const std::optional<PrintedSize>& size) {
 }
 
 /// The figures of one message, those worked out from others included.
-class PytorchExplainer {
+class PytorchExplainer : public OomExplainer {
  public:
   PytorchExplainer(const OomMessage& message, bool expandable_on)
-      : message_(message),
+      : OomExplainer(message),
         expandable_on_(expandable_on),
         requested_(maybe(message.requested)),
         free_(maybe(message.free)),
@@ -36,12 +36,6 @@ class PytorchExplainer {
   }
 
  private:
-  void because(std::string sentence) { verdict_.reasons.push_back(std::move(sentence)); }
-  void conclude(OomCause cause, std::string summary) {
-    verdict_.cause = cause;
-    verdict_.summary = std::move(summary);
-  }
-
   /// The process of the list that must be this one, seen from outside its container: without it the
   /// device would hold more than there is.
   const ProcessUse* own_process_in_list() const {
@@ -116,10 +110,9 @@ class PytorchExplainer {
       return conclude(OomCause::kOwnLimit, "A limit of the allocator's settings was reached.");
     }
     if (message_.is_custom_pool) {
-      because(
+      return cannot_tell(
           "The message says that the allocator of a MemPool refused; the device's figures may not "
           "be the reason.");
-      return conclude(OomCause::kCannotTell, "The message does not say why memory ran out.");
     }
     if (message_.capacity && allocated_ && !unallocated_ &&
         surely_less(range_of(*message_.capacity), *allocated_ + *requested_)) {
@@ -131,41 +124,28 @@ class PytorchExplainer {
           "Not enough memory: " + range_text(*verdict_.shortage_bytes) + " are missing.");
     }
     if (!free_) {
-      because("The message does not say how much the driver had free.");
-      return conclude(OomCause::kCannotTell, is_wrong_size(message_)
-                                                 ? wrong_size_summary(message_)
-                                                 : "The message does not say why memory ran out.");
+      return cannot_tell("The message does not say how much the driver had free.",
+                         summary_of_size());
     }
     decide_by_room();
   }
 
-  bool is_of_host() const { return refused_by(message_) == RefusedBy::kHost; }
-
   void decide_without_numbers() {
-    if (is_of_host()) {
-      because(kHostSaysNoNumbers);
-      return conclude(OomCause::kCannotTell, is_wrong_size(message_) ? wrong_size_summary(message_)
-                                                                     : std::string(kHostRefused));
-    }
-    because(
+    if (is_of_host()) return cannot_tell(kHostSaysNoNumbers, summary_of_size(kHostRefused));
+    cannot_tell(
         "The message has no numbers: it comes from the driver or a library, not from PyTorch's "
         "allocator, so PyTorch's cache was not released first.");
-    conclude(OomCause::kCannotTell, "The message does not say why memory ran out.");
   }
 
   void decide_mps() {
-    if (!allocated_ || !message_.allowed) {
-      because("The message does not say what the limit is.");
-      return conclude(OomCause::kCannotTell, "The message does not say why memory ran out.");
-    }
+    if (!allocated_ || !message_.allowed)
+      return cannot_tell("The message does not say what the limit is.");
     ByteRange used = *allocated_;
     if (message_.other_in_use) used = used + range_of(*message_.other_in_use);
-    because("In use and requested: " + range_text(used + *requested_) +
-            "; allowed: " + message_.allowed->text + ".");
-    if (surely_less(range_of(*message_.allowed), used + *requested_)) {
-      return conclude(OomCause::kOwnLimit, "The backend's own limit was reached.");
-    }
-    conclude(OomCause::kCannotTell, "The message does not say why memory ran out.");
+    cannot_tell("In use and requested: " + range_text(used + *requested_) +
+                "; allowed: " + message_.allowed->text + ".");
+    if (surely_less(range_of(*message_.allowed), used + *requested_))
+      conclude(OomCause::kOwnLimit, "The backend's own limit was reached.");
   }
 
   /// What could be had outside of PyTorch's segments: the driver's, or less under a limit.
@@ -182,9 +162,8 @@ class PytorchExplainer {
   void decide_by_room() {
     const ByteRange room = headroom();
     if (!unallocated_) {
-      because("Free: " + range_text(room) + "; requested: " + message_.requested->text +
-              ". The message does not say how much PyTorch had cached.");
-      return conclude(OomCause::kCannotTell, "The message does not say why memory ran out.");
+      return cannot_tell("Free: " + range_text(room) + "; requested: " + message_.requested->text +
+                         ". The message does not say how much PyTorch had cached.");
     }
     const ByteRange usable = room + *unallocated_;
     verdict_.usable_bytes = usable;
@@ -201,10 +180,10 @@ class PytorchExplainer {
                  : conclude(OomCause::kWantOfMemory, "Not enough memory: " + lacks + ".");
     }
     if (surely_at_least(room, *requested_)) {
-      because(
+      return cannot_tell(
           "The driver had enough free memory when the message was written, so it refused for "
-          "another reason, or memory was freed in between.");
-      return conclude(OomCause::kCannotTell, "The numbers do not explain it: there was room.");
+          "another reason, or memory was freed in between.",
+          "The numbers do not explain it: there was room.");
     }
     if (surely_at_least(usable, *requested_) && is_full()) return tell_full();
     if (surely_at_least(*unallocated_, *requested_)) {
@@ -220,8 +199,8 @@ class PytorchExplainer {
           OomCause::kFragmentation,
           "Fragmentation: it would fit if PyTorch's free pieces went back to the driver.");
     }
-    because("The printed numbers are rounded, and the rounding decides.");
-    conclude(OomCause::kCannotTell, "The numbers are too close to tell.");
+    cannot_tell("The printed numbers are rounded, and the rounding decides.",
+                "The numbers are too close to tell.");
   }
 
   /// Less is free within PyTorch's segments than a fragmentation worth telling.
@@ -244,116 +223,84 @@ class PytorchExplainer {
                  (other_pids_.empty() ? "." : " of this process."));
   }
 
-  void advise();
-  void advise_against_fragmentation();
-  void advise_higher_limit();
-  void advise_less();
-  void add_advice(std::string text, std::string command = {}) {
-    verdict_.advice.push_back({std::move(text), std::move(command)});
+  void advise_against_fragmentation() {
+    if (message_.wording == OomWording::kPyTorch1) {
+      if (message_.hint_variable.empty()) {
+        return add_advice(
+            "This PyTorch has no setting against it: use 2.1 or newer, which has expandable "
+            "segments.");
+      }
+      return add_advice(
+          "Do not split blocks larger than this many MiB (a value to try, not computed); PyTorch 2.1 "
+          "and newer have expandable segments, which help more.",
+          "export " + message_.hint_variable + "=max_split_size_mb:128");
+    }
+    if (expandable_on_) {
+      return add_advice(
+          "Expandable segments are on already, so the free pieces belong to other streams or pools, "
+          "or are smaller than a page: use fewer streams and fewer different sizes.");
+    }
+    const bool is_offered = message_.backend == "CUDA" || message_.hints_expandable_segments;
+    if (!is_offered) {
+      return add_advice("Release the free pieces between phases of the program: torch." +
+                        std::string(message_.backend == "XPU" ? "xpu" : "cuda") +
+                        ".empty_cache().");
+    }
+    const std::string variable =
+        message_.hint_variable.empty() ? "PYTORCH_CUDA_ALLOC_CONF" : message_.hint_variable;
+    add_advice(
+        "Let segments grow in place, so that free pieces can be combined (append to what the "
+        "variable holds, with a comma).",
+        "export " + variable + "=expandable_segments:True");
   }
 
-  const OomMessage& message_;
+  void advise_higher_limit() {
+    if (message_.exceeds_reserve) {
+      add_advice("Raise expandable_segments_reserve in the allocator's settings, or leave it out.");
+    } else if (message_.wording == OomWording::kPyTorchMps) {
+      add_advice("Raise the limit, if the machine allows it: PYTORCH_MPS_HIGH_WATERMARK_RATIO.");
+    } else {
+      add_advice(
+          "Raise the limit that the program sets for itself: "
+          "torch.cuda.set_per_process_memory_fraction().");
+    }
+  }
+
+  void advise() {
+    advise_on_size();
+    const std::optional<ByteRange>& others = verdict_.others_bytes;
+    const std::string stop_others = "Stop the other processes on the device (" + other_pids_ + "): ";
+    if (verdict_.cause == OomCause::kFragmentation) {
+      // Where they hold more than this process, that is the larger lever.
+      if (others && reserved_ && surely_less(*reserved_, *others))
+        add_advice(stop_others + "they hold more than this one.");
+      advise_against_fragmentation();
+    } else if (verdict_.cause == OomCause::kOwnLimit) {
+      advise_higher_limit();
+    } else if (verdict_.cause == OomCause::kWantOfMemory && others && verdict_.shortage_bytes &&
+               surely_at_least(*others, *verdict_.shortage_bytes)) {
+      add_advice(stop_others + "they hold enough.");
+    }
+    add_advice(allocated_ ? "See which lines hold the " + message_.allocated->text +
+                                " that are in use: record the program, then analyze the recording."
+                          : "See which lines hold the memory: record the program, then analyze the "
+                            "recording.",
+               message_.wording == OomWording::kNumpy ? kRecordHostCommand : kRecordCommand);
+    if (verdict_.cause != OomCause::kCannotTell)
+      advise_less("a smaller batch or sequence, activation checkpointing, lower precision");
+    if (is_told_full_ && !expandable_on_) {
+      advise_against_fragmentation();
+      verdict_.advice.back().text +=
+          " It brings at most " + format_bytes(unallocated_->most) + " here.";
+    }
+  }
+
   const bool expandable_on_;
   std::optional<ByteRange> requested_, free_, allocated_, unallocated_, reserved_;
   bool limit_binds_ = false;
   bool is_told_full_ = false;
   std::string other_pids_;
-  OomVerdict verdict_;
 };
-
-void PytorchExplainer::advise_against_fragmentation() {
-  if (message_.wording == OomWording::kPyTorch1) {
-    if (message_.hint_variable.empty()) {
-      add_advice(
-          "This PyTorch has no setting against it: use 2.1 or newer, which has expandable "
-          "segments.");
-      return;
-    }
-    add_advice(
-        "Do not split blocks larger than this many MiB (a value to try, not computed); PyTorch 2.1 "
-        "and newer have expandable segments, which help more.",
-        "export " + message_.hint_variable + "=max_split_size_mb:128");
-    return;
-  }
-  if (expandable_on_) {
-    add_advice(
-        "Expandable segments are on already, so the free pieces belong to other streams or pools, "
-        "or are smaller than a page: use fewer streams and fewer different sizes.");
-    return;
-  }
-  const bool is_offered = message_.backend == "CUDA" || message_.hints_expandable_segments;
-  if (!is_offered) {
-    add_advice("Release the free pieces between phases of the program: torch." +
-               std::string(message_.backend == "XPU" ? "xpu" : "cuda") + ".empty_cache().");
-    return;
-  }
-  const std::string variable =
-      message_.hint_variable.empty() ? "PYTORCH_CUDA_ALLOC_CONF" : message_.hint_variable;
-  add_advice(
-      "Let segments grow in place, so that free pieces can be combined (append to what the "
-      "variable holds, with a comma).",
-      "export " + variable + "=expandable_segments:True");
-}
-
-void PytorchExplainer::advise_higher_limit() {
-  if (message_.exceeds_reserve) {
-    add_advice("Raise expandable_segments_reserve in the allocator's settings, or leave it out.");
-  } else if (message_.wording == OomWording::kPyTorchMps) {
-    add_advice("Raise the limit, if the machine allows it: PYTORCH_MPS_HIGH_WATERMARK_RATIO.");
-  } else {
-    add_advice(
-        "Raise the limit that the program sets for itself: "
-        "torch.cuda.set_per_process_memory_fraction().");
-  }
-}
-
-void PytorchExplainer::advise_less() {
-  std::string how =
-      "Use less: a smaller batch or sequence, activation checkpointing, lower precision";
-  if (verdict_.shortage_bytes)
-    how += "; at least " + range_text(*verdict_.shortage_bytes) + " less";
-  add_advice(how + '.');
-}
-
-void PytorchExplainer::advise() {
-  const bool others_suffice = verdict_.others_bytes && verdict_.shortage_bytes &&
-                              verdict_.others_bytes->least >= verdict_.shortage_bytes->most;
-  if (is_wrong_size(message_)) add_advice(wrong_size_advice(message_));
-  // Where they hold more than this process, that is the larger lever.
-  const bool others_hold_most = verdict_.others_bytes && reserved_ &&
-                                verdict_.others_bytes->least > reserved_->most;
-  switch (verdict_.cause) {
-    case OomCause::kFragmentation:
-      if (others_hold_most) {
-        add_advice("Stop the other processes on the device (" + other_pids_ +
-                   "): they hold more than this one.");
-      }
-      advise_against_fragmentation();
-      break;
-    case OomCause::kOwnLimit:
-      advise_higher_limit();
-      break;
-    case OomCause::kWantOfMemory:
-      if (others_suffice) {
-        add_advice("Stop the other processes on the device (" + other_pids_ +
-                   "): they hold enough.");
-      }
-      break;
-    case OomCause::kCannotTell:
-      break;
-  }
-  add_advice(allocated_ ? "See which lines hold the " + message_.allocated->text +
-                              " that are in use: record the program, then analyze the recording."
-                        : "See which lines hold the memory: record the program, then analyze the "
-                          "recording.",
-             message_.wording == OomWording::kNumpy ? kRecordHostCommand : kRecordCommand);
-  if (verdict_.cause != OomCause::kCannotTell) advise_less();
-  if (is_told_full_ && !expandable_on_) {
-    advise_against_fragmentation();
-    verdict_.advice.back().text +=
-        " It brings at most " + format_bytes(unallocated_->most) + " here.";
-  }
-}
 
 }  // namespace
 

@@ -54,11 +54,5 @@ inline constexpr char kRecordHostCommand[] = "gpumemprof run --host -- python YO
 OomVerdict explain_oom(const OomMessage& message, bool expandable_segments_on);
 /// The same of a message of `log`: where the program was recorded, that recording is advised.
 OomVerdict explain_oom(const OomMessage& message, const OomLog& log);
-/// The same of what TensorFlow and XLA print, and of TensorFlow's memory dumps.
-OomVerdict explain_tensorflow_oom(const OomMessage& message);
-/// The same of what the kernel and container runtimes say of a process that was killed.
-OomVerdict explain_kernel_oom(const OomMessage& message);
-/// The same where /dev/shm had no room.
-OomVerdict explain_shared_memory_oom();
 
 }  // namespace gpumemprof

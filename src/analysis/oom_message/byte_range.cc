@@ -1,4 +1,5 @@
 #include "analysis/oom_message/byte_range.h"
+
 #include "base/size.h"
 
 namespace gpumemprof {
@@ -22,6 +23,11 @@ ByteRange operator-(const ByteRange& a, const ByteRange& b) {
 std::string range_text(const ByteRange& range) {
   const std::string least = format_bytes(range.least), most = format_bytes(range.most);
   return least == most ? least : least + " to " + most;
+}
+
+bool is_wrong_size(const PrintedSize& requested) {
+  constexpr uint64_t kMostOrdinary = 1ull << 40;
+  return requested.least_bytes >= kMostOrdinary;
 }
 
 }  // namespace gpumemprof
