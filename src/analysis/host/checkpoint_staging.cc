@@ -1,7 +1,5 @@
 #include "analysis/host/host_findings.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 
@@ -45,24 +43,25 @@ std::vector<Finding> checkpoint_staging(const Analysis& analysis, const Tables& 
     if (!is_host_memory(tables.devices[device.device])) continue;
     const uint64_t peak = device.figures.peak_bytes;
     uint64_t bytes = 0, count = 0, most = 0;
-    Finding found;
+    uint32_t stack = 0;
     for (const Holder& holder : device.holders_at_peak) {
       if (holder.bytes < kLeastHolder) break;  // the largest come first
       if (!std::ranges::any_of(stack_lines(tables, holder.stack), is_saving)) continue;
       bytes += holder.bytes, count += holder.count;
-      if (holder.bytes > most) most = holder.bytes, found.stack = holder.stack;
+      if (holder.bytes > most) most = holder.bytes, stack = holder.stack;
     }
     if (bytes < kLeastStaged || bytes < peak / 4) continue;
-    found.kind = FindingKind::kCheckpointStaging, found.severity = Severity::kWarning;
-    found.title = fmt::format(
-        "{} of the peak of {} were copies in host memory for saving a checkpoint",
-        format_bytes(bytes), format_bytes(peak));
-    found.fix =
-        "save in parts or one rank of a node at a time, or have an asynchronous save reuse one "
-        "staging buffer";
-    found.bytes = bytes, found.device = device.device;
-    found.evidence = {{"staged_bytes", bytes}, {"blocks", count}, {"peak_bytes", peak}};
-    out.push_back(std::move(found));
+    out.push_back(
+        {.kind = FindingKind::kCheckpointStaging,
+         .severity = Severity::kWarning,
+         .title = format_bytes(bytes) + " of the peak of " + format_bytes(peak) +
+                  " were copies in host memory for saving a checkpoint",
+         .bytes = bytes,
+         .evidence = {{"staged_bytes", bytes}, {"blocks", count}, {"peak_bytes", peak}},
+         .stack = stack,
+         .fix = "save in parts or one rank of a node at a time, or have an asynchronous save reuse "
+                "one staging buffer",
+         .device = device.device});
   }
   return out;
 }

@@ -23,11 +23,15 @@ Severity severity_of(uint64_t bytes) {
   return bytes >= kWorthAWarning ? Severity::kWarning : Severity::kInfo;
 }
 
-Finding of_host(FindingKind kind, Severity severity, std::string title, std::string fix) {
-  Finding out;
-  out.kind = kind, out.severity = severity, out.title = std::move(title);
-  out.fix = std::move(fix), out.device = kOfTheHost;
-  return out;
+Finding of_host(FindingKind kind, Severity severity, std::optional<uint64_t> bytes,
+                std::string title, std::string fix, std::vector<std::pair<std::string, uint64_t>> figures) {
+  return {.kind = kind,
+          .severity = severity,
+          .title = std::move(title),
+          .bytes = bytes,
+          .evidence = std::move(figures),
+          .fix = std::move(fix),
+          .device = kOfTheHost};
 }
 
 void put(const char* name, const HostTerm& term, Finding* out) {
@@ -84,9 +88,11 @@ std::optional<Finding> killed(const HostRun& run, const ProgramEnd& end) {
     if (const std::string of = largest_class(largest->highest); !of.empty())
       title += ", mostly " + of;
   }
-  Finding out = of_host(FindingKind::kKilledByTheKernel, Severity::kCritical, std::move(title),
+  Finding out = of_host(FindingKind::kKilledByTheKernel, Severity::kCritical, std::nullopt,
+                        std::move(title),
                         "raise the limit of the container or job, or use less memory in the "
-                        "largest process");
+                        "largest process",
+                        {});
   if (is_run) out.confidence = 0.8;
   if (allowed) out.evidence.emplace_back("limit_bytes", *allowed);
   if (end.kernel_kills) out.evidence.emplace_back("kills", *end.kernel_kills);
@@ -114,17 +120,17 @@ std::optional<Finding> page_cache(const HostRun& run) {
   const uint64_t limit = *at.limit.bytes, used = *at.used.bytes;
   const uint64_t droppable = used - *kept;
   if (used < limit - limit / 5 || droppable < used / 2 || *kept > limit / 2) return std::nullopt;
-  Finding out = of_host(
-      FindingKind::kPageCacheIsNotALeak, Severity::kInfo,
+  return of_host(
+      FindingKind::kPageCacheIsNotALeak, Severity::kInfo, droppable,
       fmt::format("the cgroup used {} of its limit of {}; {} of that was page cache, which the "
                   "kernel drops when memory is needed; only {} could not be dropped",
                   format_bytes(used), format_bytes(limit), format_bytes(droppable),
                   format_bytes(*kept)),
-      "watch the working set (used minus reclaimable file pages) instead of the used memory");
-  out.bytes = droppable;
-  out.evidence = {{"cgroup_used_bytes", used}, {"limit_bytes", limit},
-                  {"reclaimable_bytes", droppable}, {"working_set_bytes", *kept}};
-  return out;
+      "watch the working set (used minus reclaimable file pages) instead of the used memory",
+      {{"cgroup_used_bytes", used},
+       {"limit_bytes", limit},
+       {"reclaimable_bytes", droppable},
+       {"working_set_bytes", *kept}});
 }
 
 /// What malloc has is all in memory, as far as the kernel's count allows: not where malloc_trim gave
@@ -162,11 +168,15 @@ std::optional<Finding> retention(const HostProcess& process, const ProgramEnds& 
   }
   if (!at || most < kLeastToTell || most < *at->resident.bytes / 4) return std::nullopt;
   Finding out = of_host(
-      FindingKind::kMallocRetention, severity_of(most),
+      FindingKind::kMallocRetention, severity_of(most), most,
       fmt::format("glibc's malloc keeps {} of free memory in {}, which has {} resident",
                   format_bytes(most), name_of(process), format_bytes(*at->resident.bytes)),
       "call malloc_trim(0) after phases that free much, or set MALLOC_ARENA_MAX=2 and "
-      "MALLOC_TRIM_THRESHOLD_=131072");
+      "MALLOC_TRIM_THRESHOLD_=131072",
+      {{"malloc_kept_bytes", most},
+       {"malloc_live_bytes", *at->malloc_live.bytes},
+       {"used_again_bytes", used_again},
+       {"resident_bytes", *at->resident.bytes}});
   // Looked at while what was live then was still there.
   const auto refused = std::ranges::find_if(ends.refused, [&](const RefusedRequest& one) {
     return one.process.pid == static_cast<uint64_t>(process.pid) && is_host_refusal(one) &&
@@ -178,10 +188,6 @@ std::optional<Finding> retention(const HostProcess& process, const ProgramEnds& 
     out.title += fmt::format("; it found no room in them for the {} that were refused",
                              format_bytes(refused->requested->bytes));
   }
-  out.bytes = most;
-  out.evidence = {{"malloc_kept_bytes", most}, {"malloc_live_bytes", *at->malloc_live.bytes},
-                  {"used_again_bytes", used_again},
-                  {"resident_bytes", *at->resident.bytes}};
   return out;
 }
 
@@ -198,13 +204,12 @@ std::optional<Finding> copied_weights(const HostRun& run) {
   const std::string file =
       first->most_copied_file.empty() ? "a mapped file" : first->most_copied_file;
   Finding out = of_host(
-      FindingKind::kWeightsCopiedPrivately, Severity::kWarning,
+      FindingKind::kWeightsCopiedPrivately, Severity::kWarning, sum,
       fmt::format("{} wrote to {} of pages mapped from {} and now has private copies of them",
                   name_of(*first), format_bytes(most), file),
       "do not change mapped tensors in place: copy a tensor before you change it, or load weights "
-      "straight to the device");
-  out.bytes = sum;
-  out.evidence = {{"copied_file_bytes", sum}, {"processes", processes}};
+      "straight to the device",
+      {{"copied_file_bytes", sum}, {"processes", processes}});
   out.facts = {{"file", first->most_copied_file}};
   return out;
 }
@@ -215,18 +220,16 @@ std::optional<Finding> compile_workers(const HostRun& run) {
   if (sum.bytes < 512 * kMiB && sum.bytes < run.highest_resident->bytes / 2) return std::nullopt;
   if (sum.bytes < kLeastToTell) return std::nullopt;
   Finding out = of_host(
-      FindingKind::kCompileWorkers, Severity::kInfo,
-      fmt::format("{} compile workers of torch.compile had {} resident in total{}",
-                  sum.processes, format_bytes(sum.bytes),
-                  run.compile_workers_proportional
-                      ? fmt::format(", {} with shared pages counted once",
-                                    format_bytes(run.compile_workers_proportional->bytes))
-                      : ""),
-      "set TORCHINDUCTOR_COMPILE_THREADS to fewer workers");
-  out.bytes = run.compile_workers_proportional ? run.compile_workers_proportional->bytes : sum.bytes;
-  out.evidence = {{"processes", sum.processes}, {"resident_bytes", sum.bytes}};
-  if (run.compile_workers_proportional)
-    out.evidence.emplace_back("proportional_bytes", run.compile_workers_proportional->bytes);
+      FindingKind::kCompileWorkers, Severity::kInfo, sum.bytes,
+      fmt::format("{} compile workers of torch.compile had {} resident in total", sum.processes,
+                  format_bytes(sum.bytes)),
+      "set TORCHINDUCTOR_COMPILE_THREADS to fewer workers",
+      {{"processes", sum.processes}, {"resident_bytes", sum.bytes}});
+  if (const auto& once = run.compile_workers_proportional) {
+    out.title += fmt::format(", {} with shared pages counted once", format_bytes(once->bytes));
+    out.bytes = once->bytes;
+    out.evidence.emplace_back("proportional_bytes", once->bytes);
+  }
   return out;
 }
 
@@ -239,7 +242,7 @@ std::optional<Finding> copy_on_write(const HostRun& run) {
   const HostProcess& parent = run.processes[copies->parent];
   const bool is_one = copies->workers == 1;
   Finding out = of_host(
-      FindingKind::kForkCopyOnWrite, severity_of(copies->copied_bytes),
+      FindingKind::kForkCopyOnWrite, severity_of(copies->copied_bytes), copies->copied_bytes,
       fmt::format("{} of the {} that {} with {} were copied, because {} wrote to those pages",
                   format_bytes(copies->copied_bytes), format_bytes(copies->shared_at_first_bytes),
                   is_one ? "a forked process shared"
@@ -247,14 +250,13 @@ std::optional<Finding> copy_on_write(const HostRun& run) {
                   name_of(parent), is_one ? "one of the two" : "some of them"),
       "do not write to data that is shared with forked processes; reading a Python object writes "
       "its reference count, so keep what workers read in arrays, tensors or mapped files, or call "
-      "gc.freeze() before the workers start");
+      "gc.freeze() before the workers start",
+      {{"copied_bytes", copies->copied_bytes},
+       {"shared_at_first_bytes", copies->shared_at_first_bytes},
+       {"workers", copies->workers},
+       {"proportional_rise_bytes", copies->proportional_rise_bytes},
+       {"own_rise_bytes", copies->own_rise_bytes}});
   out.confidence = 0.8;
-  out.bytes = copies->copied_bytes;
-  out.evidence = {{"copied_bytes", copies->copied_bytes},
-                  {"shared_at_first_bytes", copies->shared_at_first_bytes},
-                  {"workers", copies->workers},
-                  {"proportional_rise_bytes", copies->proportional_rise_bytes},
-                  {"own_rise_bytes", copies->own_rise_bytes}};
   return out;
 }
 
@@ -267,7 +269,7 @@ std::optional<Finding> left_in_shm(const ProgramEnd& end) {
   // Files name their makers at best, and another program may run beside this one.
   const std::string by_whom = own != 0 ? "" : ", perhaps by another program,";
   Finding out = of_host(
-      FindingKind::kShmLeftBehind, own != 0 ? Severity::kWarning : Severity::kInfo,
+      FindingKind::kShmLeftBehind, own != 0 ? Severity::kWarning : Severity::kInfo, bytes,
       end.left_in_shm.size() == 1
           ? fmt::format("1 file in /dev/shm ({}) was made during the run{} and not removed: {}",
                         format_bytes(bytes), by_whom, name)
@@ -277,9 +279,8 @@ std::optional<Finding> left_in_shm(const ProgramEnd& end) {
       own != 0 ? "remove files that no process uses; let workers end by themselves, or unlink "
                  "shared memory in a finally block"
                : "find out which program made it before removing it; if this one did, unlink "
-                 "shared memory in a finally block");
-  out.bytes = bytes;
-  out.evidence = {{"left_bytes", bytes}, {"files", end.left_in_shm.size()}, {"own_files", own}};
+                 "shared memory in a finally block",
+      {{"left_bytes", bytes}, {"files", end.left_in_shm.size()}, {"own_files", own}});
   if (own == 0) out.confidence = 0.5;
   return out;
 }

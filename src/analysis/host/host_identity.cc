@@ -21,14 +21,7 @@ std::optional<int64_t> rest_after(const HostTerm& all, std::initializer_list<con
 }  // namespace
 
 HostIdentity host_identity(const HostMoment& moment) {
-  HostIdentity out{.resident = moment.resident,
-                   .pinned = moment.pinned,
-                   .shared = moment.shared,
-                   .file = moment.file,
-                   .malloc_live = moment.malloc_live,
-                   .malloc_kept = moment.malloc_kept,
-                   .python_arenas = moment.python_arenas,
-                   .rest_bytes = {}};
+  HostIdentity out{moment, {}};
   if (out.pinned.bytes && out.shared.bytes) {
     if (*out.pinned.bytes <= *out.shared.bytes) {
       *out.shared.bytes -= *out.pinned.bytes;

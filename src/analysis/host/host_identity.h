@@ -2,6 +2,7 @@
 // of files + what malloc has in use + what it keeps + Python's arenas + the rest.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -39,9 +40,27 @@ struct HostMoment {
   std::string most_copied_file;
 };
 
-/// The sum. What is not known has a reason, and its bytes are in the rest.
-struct HostIdentity {
-  HostTerm resident, pinned, shared, file, malloc_live, malloc_kept, python_arenas;
+/// What the samples have of a process, by the names of their fields.
+inline constexpr std::pair<const char*, HostTerm HostMoment::*> kHostTerms[] = {
+    {"resident_bytes", &HostMoment::resident},
+    {"anonymous_bytes", &HostMoment::anonymous},
+    {"file_bytes", &HostMoment::file},
+    {"shared_bytes", &HostMoment::shared},
+    {"swapped_bytes", &HostMoment::swapped},
+    {"proportional_bytes", &HostMoment::proportional},
+    {"proportional_anonymous_bytes", &HostMoment::proportional_anonymous},
+    {"proportional_file_bytes", &HostMoment::proportional_file},
+    {"proportional_shared_bytes", &HostMoment::proportional_shared},
+    {"private_clean_bytes", &HostMoment::private_clean},
+    {"private_dirty_bytes", &HostMoment::private_dirty},
+    {"locked_bytes", &HostMoment::locked},
+    {"copied_file_bytes", &HostMoment::copied_file},
+};
+inline constexpr size_t kFirstOfWalk = 5;  ///< of these
+
+/// The sum. What is not known has a reason, and its bytes are in the rest. Of `shared`, what is not
+/// pinned.
+struct HostIdentity : HostMoment {
   /// resident less all that is known of it; negative where more is known than is resident: blocks
   /// that malloc has in use need not have been written to, so need no pages.
   std::optional<int64_t> rest_bytes;

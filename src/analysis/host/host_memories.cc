@@ -28,23 +28,8 @@ constexpr const char* kNotAsked = "malloc was not asked at this sample";
 constexpr const char* kArenasNotAsked = "Python was not asked at this sample";
 constexpr const char* kNotSaid = "the program did not report it";
 
-/// The fields of a process that are sums of bytes.
-constexpr std::pair<const char*, HostTerm HostMoment::*> kTerms[] = {
-    {"resident_bytes", &HostMoment::resident},
-    {"anonymous_bytes", &HostMoment::anonymous},
-    {"file_bytes", &HostMoment::file},
-    {"shared_bytes", &HostMoment::shared},
-    {"swapped_bytes", &HostMoment::swapped},
-    {"proportional_bytes", &HostMoment::proportional},
-    {"proportional_anonymous_bytes", &HostMoment::proportional_anonymous},
-    {"proportional_file_bytes", &HostMoment::proportional_file},
-    {"proportional_shared_bytes", &HostMoment::proportional_shared},
-    {"private_clean_bytes", &HostMoment::private_clean},
-    {"private_dirty_bytes", &HostMoment::private_dirty},
-    {"locked_bytes", &HostMoment::locked},
-    {"copied_file_bytes", &HostMoment::copied_file},
-};
-constexpr size_t kFields = std::size(kTerms), kFirstOfWalk = 5, kResident = 0;
+constexpr size_t kFields = std::size(kHostTerms);
+constexpr size_t kResident = 0, kAnonymous = 1, kFile = 2, kShared = 3;  // of these
 constexpr std::pair<const char*, HostTerm CgroupMoment::*> kCgroupTerms[] = {
     {"limit_bytes", &CgroupMoment::limit},
     {"cgroup_used_bytes", &CgroupMoment::used},
@@ -181,7 +166,7 @@ class HostOfFile {
     if (at == alive_.end()) {
       if (point == nullptr) return;
       if (alive_.size() + out_.processes.size() >= kMostHostProcesses) {
-        left_out_ += key.field == kTerms[kResident].first ? 1 : 0;
+        left_out_ += key.field == kHostTerms[kResident].first ? 1 : 0;
         return;
       }
       at = alive_.emplace(key.pid, ProcessNow{}).first;
@@ -189,15 +174,21 @@ class HostOfFile {
     }
     ProcessNow& now = at->second;
     for (size_t i = 0; i < kFields; ++i)
-      if (key.field == kTerms[i].first) now.of[i] = point;
+      if (key.field == kHostTerms[i].first) now.of[i] = point;
     if (key.field == "most_copied_file") now.most_copied = point;
     if (key.field == kKernelsMaximum) now.kernels_maximum = point;
     if (key.field == "parent") {
       if (const auto parent = number_of(point); parent && *parent <= INT32_MAX)
         now.out.parent = static_cast<int64_t>(*parent);
     }
-    if (key.field == "program" && point && point->kind == SampledKind::kText && !hides_names_)
-      now.out.program = samples_.texts[point->number];
+    if (const std::string* text = name_of(point); text && key.field == "program")
+      now.out.program = *text;
+  }
+
+  /// Null where it is none, or names are hidden.
+  const std::string* name_of(const HostPoint* point) const {
+    const bool is_told = point && point->kind == SampledKind::kText && !hides_names_;
+    return is_told ? &samples_.texts[point->number] : nullptr;
   }
 
   HostTerm term(const HostPoint* point, const char* why_not) const {
@@ -225,9 +216,8 @@ class HostOfFile {
     HostMoment out;
     out.time_ns = time_ns;
     for (size_t i = 0; i < kFields; ++i)
-      out.*kTerms[i].second = term(now.of[i], i < kFirstOfWalk ? kNotTold : kNotWalked);
-    if (now.most_copied && now.most_copied->kind == SampledKind::kText && !hides_names_)
-      out.most_copied_file = samples_.texts[now.most_copied->number];
+      out.*kHostTerms[i].second = term(now.of[i], i < kFirstOfWalk ? kNotTold : kNotWalked);
+    if (const std::string* file = name_of(now.most_copied)) out.most_copied_file = *file;
     out.malloc_live = out.malloc_kept = HostTerm::unknown(kNotAsked);
     out.python_arenas = HostTerm::unknown(kArenasNotAsked);
     add_pinned(now.out.pid, &out);
@@ -271,7 +261,6 @@ class HostOfFile {
 
   void add_to_level(const ProcessNow& now, HostLevel* level) const {
     const auto pinned = pinned_at(now.out.pid, level->time_ns);
-    constexpr size_t kAnonymous = 1, kFile = 2, kShared = 3;
     for (const auto& [sum, more] : {std::pair(&level->anonymous, number_of(now.of[kAnonymous])),
                                     std::pair(&level->file, number_of(now.of[kFile])),
                                     std::pair(&level->shared, number_of(now.of[kShared])),
@@ -294,7 +283,7 @@ class HostOfFile {
     if (is_walked && (!out.walked || bytes > *out.walked->resident.bytes))
       out.walked = moment(*now, time_ns);
     const auto field = [&](size_t i) { return number_of(now->of[i]); };
-    constexpr size_t kAnonymous = 1, kPssAnonymous = 6, kPrivateDirty = 10, kCopied = 12;
+    constexpr size_t kPssAnonymous = 6, kPrivateDirty = 10, kCopied = 12;
     if (field(kAnonymous) && field(kPssAnonymous) && field(kPrivateDirty) && walks_ < kMostWalks) {
       ++walks_;
       out.walks.push_back(
@@ -302,8 +291,7 @@ class HostOfFile {
     }
     if (const uint64_t copied = field(kCopied).value_or(0); copied > out.most_copied_file_bytes) {
       out.most_copied_file_bytes = copied;
-      if (now->most_copied && now->most_copied->kind == SampledKind::kText && !hides_names_)
-        out.most_copied_file = samples_.texts[now->most_copied->number];
+      if (const std::string* file = name_of(now->most_copied)) out.most_copied_file = *file;
     }
     now->is_told = true;
     now->out.last_resident_bytes = bytes, now->out.last_time_ns = time_ns;

@@ -1,5 +1,7 @@
 #include "analysis/host/host_moment_json.h"
 
+#include <span>
+
 #include "base/json_fields.h"
 
 namespace gpumemprof {
@@ -42,14 +44,8 @@ nlohmann::ordered_json host_moment_json(const HostMoment& moment) {
   Json out = host_sum_json(moment);
   put_term(&out, "swapped_bytes", moment.swapped);
   put_term(&out, "registered_bytes", moment.registered);
-  put_term(&out, "proportional_bytes", moment.proportional);
-  put_term(&out, "proportional_anonymous_bytes", moment.proportional_anonymous);
-  put_term(&out, "proportional_file_bytes", moment.proportional_file);
-  put_term(&out, "proportional_shared_bytes", moment.proportional_shared);
-  put_term(&out, "private_clean_bytes", moment.private_clean);
-  put_term(&out, "private_dirty_bytes", moment.private_dirty);
-  put_term(&out, "locked_bytes", moment.locked);
-  put_term(&out, "copied_file_bytes", moment.copied_file);
+  for (const auto& [key, term] : std::span(kHostTerms).subspan(kFirstOfWalk))
+    put_term(&out, key, moment.*term);
   const std::string& file = moment.most_copied_file;
   out["most_copied_file"] = file.empty() ? Json(nullptr) : Json(file);
   return out;

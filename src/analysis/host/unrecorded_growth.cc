@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 #include <vector>
 
 #include "analysis/statistics/growth.h"
@@ -40,10 +41,8 @@ std::vector<double> least_of_groups(const std::vector<double>& levels) {
   const size_t groups = std::min(levels.size(), kMostGroups);
   std::vector<double> out;
   for (size_t i = 0; i < groups; ++i) {
-    const auto at = [&](size_t group) {
-      return levels.begin() + static_cast<ptrdiff_t>(group * levels.size() / groups);
-    };
-    out.push_back(*std::min_element(at(i), at(i + 1)));
+    const size_t from = i * levels.size() / groups, to = (i + 1) * levels.size() / groups;
+    out.push_back(std::ranges::min(std::span(levels).subspan(from, to - from)));
   }
   return out;
 }
