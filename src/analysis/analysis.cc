@@ -9,7 +9,6 @@
 #include "analysis/driver/driver_memories.h"
 #include "analysis/gatherer.h"
 #include "analysis/leaks/leak_findings.h"
-#include "analysis/leaks/served_requests.h"
 #include "analysis/pass/followed_pass.h"
 #include "analysis/pass/held_bound.h"
 #include "analysis/pass/host_sums.h"

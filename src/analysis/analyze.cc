@@ -11,8 +11,6 @@
 #include "analysis/finding.h"
 #include "analysis/host/host_findings.h"
 #include "analysis/host/host_memories.h"
-#include "analysis/leaks/alike_processes.h"
-#include "analysis/leaks/double_weights.h"
 #include "analysis/leaks/leak_findings.h"
 #include "analysis/oom_message/oom_pool.h"
 #include "analysis/pass/followed_pass.h"

@@ -1,12 +1,12 @@
-#include "analysis/leaks/alike_processes.h"
-
 #include <algorithm>
 #include <map>
 #include <set>
 #include <tuple>
 
 #include "analysis/finding_figure.h"
+#include "analysis/leaks/leak_findings.h"
 #include "analysis/leaks/leak_limit.h"
+#include "analysis/statistics/statistics.h"
 
 namespace gpumemprof {
 namespace {
@@ -73,11 +73,7 @@ void fold_processes(const Tables& tables, const std::vector<HostRoom>* host_room
       told.other_devices.push_back((*findings)[i].device);
     }
   }
-  std::vector<Finding> out;
-  for (size_t i = 0; i < findings->size(); ++i) {
-    if (!is_folded[i]) out.push_back(std::move((*findings)[i]));
-  }
-  *findings = std::move(out);
+  erase_marked(is_folded, findings);
 }
 
 }  // namespace gpumemprof

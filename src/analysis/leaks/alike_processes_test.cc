@@ -1,4 +1,4 @@
-#include "analysis/leaks/alike_processes.h"
+#include "analysis/leaks/leak_findings.h"
 
 #include <gtest/gtest.h>
 

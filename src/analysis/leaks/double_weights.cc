@@ -1,9 +1,9 @@
-#include "analysis/leaks/double_weights.h"
-
 #include <absl/container/flat_hash_map.h>
 
 #include <algorithm>
 
+#include "analysis/leaks/leak_findings.h"
+#include "analysis/statistics/statistics.h"
 #include "analysis/statistics/worth.h"
 
 namespace gpumemprof {
@@ -48,9 +48,7 @@ std::optional<uint64_t> left_after_peak(const DeviceAnalysis& device, uint64_t g
   }
   if (left.size() < std::max(kLeastSamples, known.timeline.size() / kLeastShare))
     return std::nullopt;
-  const auto middle = left.begin() + static_cast<ptrdiff_t>(left.size() / 2);
-  std::nth_element(left.begin(), middle, left.end());
-  return *middle;
+  return upper_median(std::move(left));
 }
 
 std::optional<Finding> double_weights(const DeviceAnalysis& device) {

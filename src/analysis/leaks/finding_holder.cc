@@ -1,8 +1,7 @@
-#include "analysis/leaks/finding_holder.h"
-
 #include <string>
 
 #include "analysis/finding_figure.h"
+#include "analysis/leaks/leak_findings.h"
 #include "analysis/leaks/leak_names.h"
 
 namespace gpumemprof {
@@ -43,7 +42,7 @@ void add_holder(const HolderStacks::Held& held, std::string_view container, uint
                                                     : path.substr(0, path.find_first_of(", "));
     finding->facts.emplace_back("holder", path);
     if (!name.empty()) finding->facts.emplace_back("holder_name", name);
-    finding->evidence.emplace_back("held_blocks", held.blocks);
+    finding->evidence.emplace_back("held_blocks", held.held_blocks);
     return;
   }
   const bool has_looks = told && !told->looks.empty();

@@ -26,12 +26,9 @@ class GraphLivesGatherer {
 
   void take(const EventBatch& batch) {
     size_t mark = 0;
-    for (size_t i = 0; i <= batch.size(); ++i) {
-      for (;
-           mark < batch.marks.size() && (i == batch.size() || batch.marks[mark].before_event <= i);
-           ++mark)
+    for (size_t i = 0; i < batch.size(); ++i) {
+      for (; mark < batch.marks.size() && batch.marks[mark].before_event <= i; ++mark)
         take_mark(batch.marks[mark]);
-      if (i == batch.size()) break;
       const uint64_t key = key_of(batch.device[i], batch.address[i]);
       if (batch.device[i] >= events_of_.size()) events_of_.resize(size_t{batch.device[i]} + 1);
       const uint64_t event = events_of_[batch.device[i]]++;
@@ -40,6 +37,7 @@ class GraphLivesGatherer {
       else if (is_free(batch.action[i]))
         free(key, batch.thread[i]);
     }
+    for (; mark < batch.marks.size(); ++mark) take_mark(batch.marks[mark]);
   }
 
   /// After the last event. What a later backward pass left is a result as often as a graph.
@@ -120,20 +118,15 @@ class GraphLivesGatherer {
   }
 
   void take_task(uint32_t process, uint32_t stack, uint64_t size_bytes) {
-    const uint32_t frame = task_frame_of(stack);
+    const auto [known, is_new] = task_frames_.try_emplace(stack);
+    if (is_new) known->second = task_frame(tables_, stack);
+    const uint32_t frame = known->second;
     if (frame == 0) return;
     const uint64_t turn = turns_[process].of_line(frame);
     LoaderBatches& batches = evidence.loader_batches[{process, stack}];
     if (batches.turn != turn) batches.turn = turn, batches.turn_bytes = 0, ++batches.tasks;
     batches.turn_bytes += size_bytes;
     batches.largest_bytes = std::max(batches.largest_bytes, batches.turn_bytes);
-  }
-
-  uint32_t task_frame_of(uint32_t stack) {
-    constexpr uint32_t kUnknown = UINT32_MAX;
-    if (stack >= task_frames_.size()) task_frames_.resize(size_t{stack} + 1, kUnknown);
-    if (task_frames_[stack] == kUnknown) task_frames_[stack] = task_frame(tables_, stack);
-    return task_frames_[stack];
   }
 
   void free(uint64_t key, uint32_t thread) {
@@ -198,7 +191,7 @@ class GraphLivesGatherer {
   // By module, and by what it is in: number of the last backward pass that ran through it, from 1.
   absl::flat_hash_map<std::string_view, uint64_t> last_pass_;
   std::vector<uint64_t> events_of_;  // by device, so far
-  std::vector<uint32_t> task_frames_;  // by stack
+  absl::flat_hash_map<uint32_t, uint32_t> task_frames_;  // by stack
   absl::flat_hash_map<uint32_t, LoaderTurns> turns_;  // by process
 };
 

@@ -149,8 +149,8 @@ HolderStacks::Held HolderStacks::most_of(uint32_t process, uint16_t device,
     most_known = known;
     const TensorHolder& holder = look.look->holders[index_of_most];
     best = {.holder = &holder,
-            .blocks = held.blocks,
-            .bytes = held.bytes,
+            .held_blocks = held.blocks,
+            .held_bytes = held.bytes,
             .viewed = held.viewed,
             .is_gc_disabled = look.look->is_gc_disabled,
             .was_full = was_full(*told, *look.look, holder),

@@ -52,10 +52,9 @@ class HolderStacks {
   const ProcessHolders* of_process(uint32_t process, const Tables& tables) const;
 
   struct Held {
-    const TensorHolder* holder = nullptr;
-    uint64_t blocks = 0;  ///< that `holder` keeps, as `bytes`
-    uint64_t bytes = 0;
-    ViewedBlocks viewed;  ///< of these
+    const TensorHolder* holder = nullptr;  ///< who holds most of the bytes; null: not known
+    uint64_t held_blocks = 0, held_bytes = 0;  ///< that `holder` keeps
+    ViewedBlocks viewed;                       ///< of these
     bool is_gc_disabled = false;  ///< Python's collector, at that look
     bool was_full = false;        ///< in an earlier look it had its most_entries
     uint64_t reached_blocks = 0;  ///< of these stacks, by all holders, at that look

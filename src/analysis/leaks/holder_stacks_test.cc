@@ -37,7 +37,7 @@ TEST(HolderStacks, TheHolderOfTheMostBytesIsNamed) {
   looked.block(200, 10, 0);
   looked.block(300, 30, 1);
   EXPECT_EQ(looked.most().holder->name, "large");
-  EXPECT_EQ(looked.most().blocks, 1u);
+  EXPECT_EQ(looked.most().held_blocks, 1u);
 }
 
 TEST(HolderStacks, BlocksOfWhichLittleIsShownAreViewed) {
@@ -75,7 +75,7 @@ TEST(HolderStacks, ManyBlocksThatNothingHoldsHoldThemselves) {
   looked.block(100, 10, 0);
   for (uint64_t i = 0; i < 5; ++i) looked.block(200 + 100 * i, 10, 1);
   EXPECT_EQ(looked.most().holder->owner, "nothing");
-  EXPECT_EQ(looked.most().blocks, 5u);
+  EXPECT_EQ(looked.most().held_blocks, 5u);
 }
 
 TEST(HolderStacks, WhoHasTheLastBlockAloneIsNotTheHolderOfWhatGrows) {

@@ -1,5 +1,3 @@
-#include "analysis/leaks/kept_gradients.h"
-
 #include <absl/container/flat_hash_map.h>
 #include <absl/container/flat_hash_set.h>
 
@@ -7,6 +5,7 @@
 #include <tuple>
 
 #include "analysis/leaks/leak_evidence.h"
+#include "analysis/leaks/leak_findings.h"
 #include "analysis/leaks/leak_period.h"
 
 namespace gpumemprof {
@@ -46,13 +45,6 @@ absl::flat_hash_set<Line> lines_that_go_on(const ProcessHistory& history, const 
   return out;
 }
 
-uint64_t end_of_step(uint64_t step, const ProcessHistory& history, const Period& period) {
-  for (uint32_t window = period.first_window; window < period.done.size(); ++window) {
-    if (period.done[window] >= step) return history.end_ns[window];
-  }
-  return 0;
-}
-
 void add_of_process(const ProcessHistory& history, const std::vector<Leak>& leaks,
                     const Tables& tables, std::vector<KeptGradients>* out) {
   const Period period = find_periods(history, tables).front();
@@ -60,7 +52,7 @@ void add_of_process(const ProcessHistory& history, const std::vector<Leak>& leak
   // The first window of the steps may hold what was made before them, too.
   const uint64_t begin_ns =
       period.first_window == 0 ? 0 : history.end_ns[period.first_window - 1] + 1;
-  const uint64_t end_ns = end_of_step(kFirstSteps, history, period);
+  const uint64_t end_ns = time_after(kFirstSteps, history, period);
   absl::flat_hash_set<uint32_t> growing;  // frames
   for (const Leak& leak : leaks) {
     if (leak.process == history.process) growing.insert(tables.stacks.node(leak.node).frame);

@@ -82,13 +82,6 @@ double share(const Leak& leak, const Tables& tables, auto is_it) {
   return share_of_stacks(leak, [&](uint32_t s) { return any_frame(tables, s, is_it); });
 }
 
-/// The innermost module's path, where the recording has them.
-std::string_view module_of(const Tables& tables, uint32_t stack) {
-  const uint32_t module = tables.stacks.find_node(
-      stack, [&](const Frame& frame) { return tables.strings.get(frame.file) == kModuleFile; });
-  return module == 0 ? "" : tables.strings.get(tables.stacks.frame_of(module).function);
-}
-
 bool makes_models(const Leak& leak, const Tables& tables) {
   return share_of_stacks(leak, [&](uint32_t s) { return is_in_setup(tables, s); }) > kMost;
 }
@@ -134,10 +127,17 @@ bool is_in_setup(const Tables& tables, uint32_t stack) {
   return attribution_of(tables, stack).is_in_setup;
 }
 
+uint32_t module_node(const Tables& tables, uint32_t stack) {
+  return tables.stacks.find_node(
+      stack, [&](const Frame& frame) { return tables.strings.get(frame.file) == kModuleFile; });
+}
+
 std::string module_of_most(const Leak& leak, const Tables& tables) {
   std::map<std::string, double> bytes_a_step, of_equal_ones;
   for (const LeakStack& stack : leak.stacks) {
-    const std::string_view module = module_of(tables, stack.stack);
+    const uint32_t node = module_node(tables, stack.stack);
+    const std::string_view module =
+        node == 0 ? "" : tables.strings.get(tables.stacks.frame_of(node).function);
     bytes_a_step[std::string(module)] += stack.growth.bytes_a_step;
     of_equal_ones[without_numbers(module)] += stack.growth.bytes_a_step;
   }
@@ -203,17 +203,13 @@ LeakEvidence evidence_of(const Leak& leak, const AllLeaks& all, const Tables& ta
   // More than one round leaves: a variable has what the last round made, and nothing of the others.
   const auto of_a_round = static_cast<uint64_t>(std::clamp(leak.survivors_a_step, 1.0, 1e9));
   const uint64_t least_blocks = out.grows_one_block ? 1 : of_a_round + 1;
-  const HolderStacks::Held held =
+  static_cast<HolderStacks::Held&>(out) =
       holders.most_of(leak.process, leak.device, stacks, tables, least_blocks);
-  out.holder = held.holder, out.held_blocks = held.blocks;
-  out.held_bytes = held.bytes, out.viewed = held.viewed, out.was_full = held.was_full;
-  out.is_gc_disabled = held.is_gc_disabled;
   if (is_in_filling_deque(out) && out.holder->entries != 0) {
-    out.full_bytes = static_cast<double>(held.bytes) *
+    out.full_bytes = static_cast<double>(out.held_bytes) *
                      (static_cast<double>(out.holder->most_entries) /
                       static_cast<double>(out.holder->entries));
   }
-  out.reached_blocks = held.reached_blocks, out.looked_at_blocks = held.live_blocks;
   return out;
 }
 

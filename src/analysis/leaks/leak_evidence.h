@@ -14,7 +14,7 @@
 
 namespace gpumemprof {
 
-struct LeakEvidence {
+struct LeakEvidence : HolderStacks::Held {
   bool in_child = false;       ///< in a process that a recorded one, or multiprocessing, started
   bool in_optimizer = false;   ///< most of it was made inside torch.optim
   bool in_lbfgs = false;       ///< inside LBFGS, which keeps vectors of past steps
@@ -38,14 +38,6 @@ struct LeakEvidence {
   bool whole_graph = false;
   /// Nine blocks in ten are of stacks that keep no more than they made gradients of parameters.
   bool are_first_gradients = false;
-  bool is_gc_disabled = false;  ///< Python's collector was, at the look that knows of `holder`
-  /// Who holds most of its bytes; null where that is not known.
-  const TensorHolder* holder = nullptr;
-  uint64_t held_blocks = 0;  ///< of its blocks, those that `holder` keeps
-  uint64_t held_bytes = 0;   ///< in these blocks
-  ViewedBlocks viewed;       ///< of these blocks
-  uint64_t reached_blocks = 0, looked_at_blocks = 0;  ///< as HolderStacks::Held's; the latter live
-  bool was_full = false;     ///< an earlier look saw `holder` with all the entries that it can have
   double full_bytes = 0;     ///< where it is in a filling deque, about what a full one holds of it
 };
 
@@ -68,6 +60,9 @@ bool is_in_trace(const Tables& tables, uint32_t stack);
 
 /// Whether PyTorch made it for a module that it set up.
 bool is_in_setup(const Tables& tables, uint32_t stack);
+
+/// The node that names the innermost module; 0: none is told.
+uint32_t module_node(const Tables& tables, uint32_t stack);
 
 /// Path of the module that makes more than half of what grows, else of those that are numbers of one
 /// list ("layers.*.attn"); empty where there is none.

@@ -4,8 +4,6 @@
 #include <cmath>
 #include <map>
 
-#include "analysis/leaks/finding_holder.h"
-#include "analysis/leaks/kept_gradients.h"
 #include "analysis/leaks/leak_groups.h"
 #include "analysis/leaks/leak_limit.h"
 #include "analysis/statistics/worth.h"
@@ -143,7 +141,7 @@ bool may_wait_for_collector(const LeakGroup& group, const Tables& tables) {
   constexpr uint64_t kLeastRoundsToTell = 25;
   const Leak& leak = group.whole;
   return leak.period_from == Period::From::kRounds && !group.evidence.in_tracing &&
-         leak.steps + leak.warm_up_steps < kLeastRoundsToTell &&
+         leak.steps + leak.most().warm_up_steps < kLeastRoundsToTell &&
          is_tensorflow(tables.devices[leak.device]);
 }
 
@@ -152,7 +150,7 @@ bool may_wait_for_collector(const LeakGroup& group, const Tables& tables) {
 Severity severity_of(const LeakGroup& group, const Finding& finding, const Tables& tables,
                      const Analysis& analysis) {
   const Leak& leak = group.whole;
-  if (leak.slows) return Severity::kInfo;  // a cache that fills
+  if (leak.most().slows) return Severity::kInfo;  // a cache that fills
   if (may_wait_for_collector(group, tables)) return Severity::kInfo;
   const uint64_t peak_bytes = peak_bytes_of(analysis, leak.device);
   constexpr double kLeastShareIfSmall = 0.1;
@@ -195,7 +193,7 @@ std::string how_often(const Leak& leak, const Kind& kind) {
     return format_bytes(rounded(leak.bytes_a_step)) + " more with every " + kind.what_repeats;
   const double bytes = leak.bytes_a_step * static_cast<double>(kind.steps_apart);
   return format_bytes(rounded(bytes)) + " more once in " + std::to_string(kind.steps_apart) +
-         " steps, " + std::to_string(leak.times) + " times";
+         " steps, " + std::to_string(leak.most().times) + " times";
 }
 
 /// It fills before there is no room, or nobody says how full it is: no forecast goes that far.
@@ -242,11 +240,11 @@ Finding leak_finding(const LeakGroup& group, const Tables& tables, const Analysi
                   .evidence = {{"bytes_a_step", a_step},
                                {"grown_bytes", leak.grown_bytes},
                                {"steps", leak.steps},
-                               {"warm_up_steps", leak.warm_up_steps},
+                               {"warm_up_steps", leak.most().warm_up_steps},
                                {"stacks", leak.stacks.size()},
-                               {"rises", leak.stacks.front().growth.rises},
-                               {"points", leak.stacks.front().growth.points}},
-                  .confidence = confidence_of(leak.z),
+                               {"rises", leak.most().rises},
+                               {"points", leak.most().points}},
+                  .confidence = confidence_of(leak.most().z),
                   .stack = leak.node,
                   .fix = kind.fix,
                   .device = leak.device};
@@ -266,7 +264,7 @@ Finding leak_finding(const LeakGroup& group, const Tables& tables, const Analysi
     finding.facts.emplace_back("round", short_line(tables, leak.round_node));
   }
   if (kind.steps_apart != 0) {
-    finding.evidence.emplace_back("times", leak.times);
+    finding.evidence.emplace_back("times", leak.most().times);
     finding.evidence.emplace_back("steps_apart", kind.steps_apart);
   }
   add_entries(group, &finding);
@@ -326,11 +324,7 @@ void add_leak_findings(const std::vector<ProcessHistory>& histories, const Table
       if (finding.kind == FindingKind::kLeak && is_host_blocks(device) && !is_named)
         finding.fix = "free these blocks, or limit what keeps them";
     } else {
-      add_holder({.holder = group.evidence.holder,
-                  .blocks = group.evidence.held_blocks,
-                  .reached_blocks = group.evidence.reached_blocks,
-                  .live_blocks = group.evidence.looked_at_blocks},
-                 group.container, sum_of(&LeakStack::live_count, group.whole),
+      add_holder(group.evidence, group.container, sum_of(&LeakStack::live_count, group.whole),
                  holders.of_process(group.whole.process, tables), &finding);
       add_views(group.evidence, &finding);
     }

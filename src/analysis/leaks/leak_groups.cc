@@ -5,6 +5,8 @@
 #include <string_view>
 #include <tuple>
 
+#include "analysis/statistics/statistics.h"
+
 namespace gpumemprof {
 namespace {
 
@@ -42,14 +44,14 @@ void add(const Leak& line, Leak* whole) {
 bool rise_together(const Leak& a, const Leak& b) {
   constexpr size_t kOf = 10, kLeast = 8;
   constexpr uint64_t kApart = 1;
-  if (a.rise_steps.empty() || b.rise_steps.empty()) return false;
-  if (a.rise_steps.back() - a.rise_steps.front() < 2 * a.rise_steps.size()) return false;
+  const std::vector<uint64_t> &of_a = a.most().rise_steps, &of_b = b.most().rise_steps;
+  if (of_a.empty() || of_b.empty() || of_a.back() - of_a.front() < 2 * of_a.size()) return false;
   size_t common = 0, next = 0;
-  for (uint64_t step : a.rise_steps) {
-    while (next < b.rise_steps.size() && b.rise_steps[next] + kApart < step) ++next;
-    common += next < b.rise_steps.size() && b.rise_steps[next] <= step + kApart;
+  for (uint64_t step : of_a) {
+    while (next < of_b.size() && of_b[next] + kApart < step) ++next;
+    common += next < of_b.size() && of_b[next] <= step + kApart;
   }
-  return kOf * common >= kLeast * std::max(a.rise_steps.size(), b.rise_steps.size());
+  return kOf * common >= kLeast * std::max(of_a.size(), of_b.size());
 }
 
 /// In each round autograd saved it for what modules made then with a graph.
@@ -86,13 +88,7 @@ void join_what_graphs_keep(std::vector<LeakGroup>* groups, uint64_t* steps) {
       break;
     }
   }
-  size_t left = 0;
-  for (size_t i = 0; i < groups->size(); ++i) {
-    if (has_joined[i]) continue;
-    if (left != i) (*groups)[left] = std::move((*groups)[i]);
-    ++left;
-  }
-  groups->erase(groups->begin() + static_cast<ptrdiff_t>(left), groups->end());
+  erase_marked(has_joined, groups);
 }
 
 }  // namespace

@@ -79,8 +79,9 @@ TEST_F(LeakGroups, LinesOfWhichNothingIsKnownStayAlone) {
 
 TEST_F(LeakGroups, WhatAGraphKeepsOfInputsIsToldWithTheGraph) {
   leaks_ = {leak(7, 400, "model.a"), leak(8, 300), leak(9, 200)};
-  leaks_[0].rise_steps = leaks_[1].rise_steps = {20, 30, 40};
-  leaks_[2].rise_steps = {21, 22, 23};
+  const auto rises = [&](size_t i) -> auto& { return leaks_[i].stacks[0].growth.rise_steps; };
+  rises(0) = rises(1) = {20, 30, 40};
+  rises(2) = {21, 22, 23};
   const auto all = groups();
   EXPECT_EQ(line_counts(all), (std::vector<size_t>{2, 1}));
   EXPECT_EQ(all[0].whole.bytes_a_step, 700);

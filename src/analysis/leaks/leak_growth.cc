@@ -60,12 +60,6 @@ Points points_of(const std::vector<double>& floors, const Period& period, uint64
   return out;
 }
 
-double largest_jump(const std::vector<double>& kept) {
-  double largest = 0;
-  for (size_t i = 1; i < kept.size(); ++i) largest = std::max(largest, kept[i] - kept[i - 1]);
-  return largest;
-}
-
 /// Without the steps until `until`, and of the rest from the last point before the first rise on.
 /// Nothing where it had been as high before that: then the rise is work that is not done, as the
 /// items of a worker's batch are when its process ends.

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "analysis/categories/loader_tasks.h"
+#include "analysis/statistics/statistics.h"
 
 namespace gpumemprof {
 namespace {
@@ -39,10 +40,7 @@ void tell_median_sizes(ProcessHistory* history) {
   for (const KeptBlock& block : history->kept) sizes[site_key_of(block)].push_back(block.size_bytes);
   for (SiteHistory& site : history->sites) {
     const auto live = sizes.find(site_key_of(site));
-    if (live == sizes.end()) continue;
-    const auto middle = live->second.begin() + static_cast<ptrdiff_t>(live->second.size() / 2);
-    std::ranges::nth_element(live->second, middle);
-    site.median_live_bytes = *middle;
+    if (live != sizes.end()) site.median_live_bytes = upper_median(std::move(live->second));
   }
 }
 

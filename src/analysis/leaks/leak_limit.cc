@@ -3,23 +3,17 @@
 #include <algorithm>
 
 namespace gpumemprof {
-namespace {
 
-std::optional<uint64_t> recorded_size(const Device& device, const Tables& tables) {
+std::optional<uint64_t> memory_limit(uint16_t index, const Tables& tables,
+                                     std::optional<uint64_t> capacity_bytes) {
+  if (capacity_bytes || index >= tables.devices.size()) return capacity_bytes;
+  const Device& device = tables.devices[index];
   for (const FollowedAllocator& allocator : tables.allocators) {
     const bool is_it = allocator.process == device.process && allocator.type == device.type &&
                        allocator.index == device.index;
     if (is_it && allocator.device_bytes != 0) return allocator.device_bytes;
   }
   return std::nullopt;
-}
-
-}  // namespace
-
-std::optional<uint64_t> memory_limit(uint16_t device, const Tables& tables,
-                                     std::optional<uint64_t> capacity_bytes) {
-  if (capacity_bytes || device >= tables.devices.size()) return capacity_bytes;
-  return recorded_size(tables.devices[device], tables);
 }
 
 Room room_of(uint16_t index, const Tables& tables, uint64_t held_bytes,
@@ -48,8 +42,9 @@ LeakLimit limit_of(const Leak& leak, const Room& room) {
     out.why_unknown = "the capacity is not known: give --capacity 24GiB";
     return out;
   }
-  if (leak.slows) out.why_unknown = "the growth slows down";
-  if (leak.slows || leak.bytes_a_step <= 0) return out;
+  const bool slows = leak.most().slows;
+  if (slows) out.why_unknown = "the growth slows down";
+  if (slows || leak.bytes_a_step <= 0) return out;
   const double steps = static_cast<double>(room.free_bytes) / leak.bytes_a_step;
   if (steps > 1e15) return out;
   out.steps_left = static_cast<uint64_t>(steps);

@@ -6,7 +6,7 @@ namespace gpumemprof {
 namespace {
 
 TEST(LeakLimit, IsReachedAfterTheWholeStepsThatFitIntoWhatIsLeft) {
-  const Leak leak{.bytes_a_step = 300, .seconds_a_step = 0.5};
+  const Leak leak{.stacks = {{}}, .bytes_a_step = 300, .seconds_a_step = 0.5};
   const Tables tables;
   // 10,000 - 1,000 bytes are 30 steps of 300, which take 15 seconds.
   LeakLimit limit = limit_of(leak, room_of(0, tables, 1000, 10'000, nullptr));
@@ -34,7 +34,7 @@ TEST(LeakLimit, WithoutThePaceOfStepsThereAreNoSeconds) {
 
 TEST(LeakLimit, OfGrowthThatSlowsIsNotForeseen) {
   const LeakLimit limit =
-      limit_of({.bytes_a_step = 300, .slows = true}, room_of(0, {}, 0, 1000, nullptr));
+      limit_of({.stacks = {{.growth = {.slows = true}}}, .bytes_a_step = 300}, room_of(0, {}, 0, 1000, nullptr));
   EXPECT_EQ(limit.steps_left, std::nullopt);
   EXPECT_EQ(limit.why_unknown, "the growth slows down");
 }

@@ -71,42 +71,13 @@ struct Rule {
 };
 
 /// Of a graph that training needs no_grad would be an error.
-constexpr const char* kNoGraph =
-    "keep .item() or .detach() of the outputs; an evaluation can run under torch.no_grad() or "
-    "torch.inference_mode()";
-
-constexpr LeakName kLoss = {
-    "loss_kept_with_graph", "a loss or metric is kept together with its graph",
-    "keep the number: loss.item(), or loss.detach() if it must stay on the device"};
 constexpr LeakName kEvaluation = {
-    "evaluation_without_no_grad", "outputs of a model are kept together with their graph", kNoGraph};
-constexpr LeakName kHidden = {
-    "hidden_state_not_detached", "a state carries the graph of all earlier steps into the next one",
-    "detach the state at the end of every step or every few steps: state = state.detach(), or for "
-    "a tuple state = tuple(s.detach() for s in state)"};
+    "evaluation_without_no_grad", "outputs of a model are kept together with their graph",
+    "keep .item() or .detach() of the outputs; an evaluation can run under torch.no_grad() or "
+    "torch.inference_mode()"};
 constexpr LeakName kCycle = {
     "graph_cycle", "gradients made with create_graph form a cycle with their graph",
     "use torch.autograd.grad for the gradients, or set .grad to None after use"};
-/// A graph that no backward pass made: a tensor that its own node keeps in Python.
-constexpr LeakName kHoldsItself = {
-    "graph_cycle", "no name holds them: most often a tensor is kept by its own graph",
-    "in a custom autograd.Function save tensors by ctx.save_for_backward(), not as attributes of "
-    "ctx, and let no hook refer to its own tensor"};
-constexpr LeakName kGarbage = {
-    "reference_cycle",
-    "no name holds them, and Python's garbage collector, which frees reference cycles, is disabled",
-    "call gc.collect() every few steps, or break the cycle with weakref"};
-/// Tensors without a graph: a cycle of objects, or a reference that Python does not see.
-constexpr LeakName kNoName = {
-    kGrowth, "no name holds them: a reference cycle does, or native code",
-    "see whether gc.collect() frees them: if so, break the cycle with weakref; else drop the "
-    "native object that holds them"};
-constexpr LeakName kHook = {"hook_stores", "a hook stores its arguments in every step",
-                            "keep only the last value or a number in the hook, remove the hook "
-                            "when it is done, and clear what it filled"};
-constexpr LeakName kFromBackward = {
-    kGrowth, "gradients, or other tensors of a backward pass, are kept",
-    "find what keeps them: a list, a hook, or tensors with a .grad; drop them after use"};
 constexpr LeakName kKv = {"kv_cache_growth", "the KV cache keeps earlier requests or tokens",
                           "delete the cache of a request when it ends, and limit its length"};
 constexpr LeakName kActivations = {
@@ -114,20 +85,9 @@ constexpr LeakName kActivations = {
     "keep numbers (.item()) or copies of the part that is needed, and clear what holds them after "
     "use"};
 
-/// No graph: there is no activation to store, and no loss.
-constexpr LeakName kOutputs = {"activations_kept",
-                               "outputs of calls without gradients are kept",
-                               "drop each output after use, or cap how many are held, if nothing "
-                               "does yet"};
-
 /// With a graph, which a copy would have, too.
 constexpr const char* kNumbersOrDetached =
     "keep .item() or .detach() of the part that is needed, and remove old entries";
-/// Made outside of modules: batches, targets, what a loss is computed from.
-constexpr LeakName kTensorsWithGraph = {
-    "activations_kept", "tensors of every step are kept", kNumbersOrDetached};
-constexpr LeakName kActivationsWithGraph = {
-    "activations_kept", "activations of every step are kept", kNumbersOrDetached};
 
 constexpr const char* kReplaced = "a tensor is replaced by a larger one again and again";
 
@@ -151,7 +111,10 @@ constexpr Rule kRules[] = {
     // A leaked cycle gains a block a step; a block that is replaced was merely unreferenced when it
     // was sampled.
     {[](const LeakEvidence& e) { return holds_itself(e) && e.has_create_graph; }, kCycle},
-    {[](const LeakEvidence& e) { return holds_itself(e) && e.is_gc_disabled; }, kGarbage},
+    {[](const LeakEvidence& e) { return holds_itself(e) && e.is_gc_disabled; },
+     {"reference_cycle",
+      "no name holds them, and Python's garbage collector, which frees reference cycles, is disabled",
+      "call gc.collect() every few steps, or break the cycle with weakref"}},
     // Of models that are there: they are trained one after the other.
     {[](const LeakEvidence& e) {
        return e.are_first_gradients && e.in_backward && !e.with_models;
@@ -176,14 +139,27 @@ constexpr Rule kRules[] = {
     {[](const LeakEvidence& e) { return is_limited(e); },
      {"fills_to_limit", "a deque fills up to its maxlen",
       "lower maxlen if that is too much memory", FindingKind::kFillsToLimit}},
-    {[](const LeakEvidence& e) { return holds_itself(e) && has_graph(e); }, kHoldsItself},
-    {[](const LeakEvidence& e) { return holds_itself(e); }, kNoName},
-    {[](const LeakEvidence& e) { return is_owned_by(e, "hook"); }, kHook},
+    // A graph that no backward pass made: a tensor that its own node keeps in Python.
+    {[](const LeakEvidence& e) { return holds_itself(e) && has_graph(e); },
+     {"graph_cycle", "no name holds them: most often a tensor is kept by its own graph",
+      "in a custom autograd.Function save tensors by ctx.save_for_backward(), not as attributes of "
+      "ctx, and let no hook refer to its own tensor"}},
+    // Tensors without a graph: a cycle of objects, or a reference that Python does not see.
+    {[](const LeakEvidence& e) { return holds_itself(e); },
+     {kGrowth, "no name holds them: a reference cycle does, or native code",
+      "see whether gc.collect() frees them: if so, break the cycle with weakref; else drop the "
+      "native object that holds them"}},
+    {[](const LeakEvidence& e) { return is_owned_by(e, "hook"); },
+     {"hook_stores", "a hook stores its arguments in every step",
+      "keep only the last value or a number in the hook, remove the hook when it is done, and "
+      "clear what it filled"}},
     // A number in a variable is a sum of losses, most often; what a module keeps is its state.
     {[](const LeakEvidence& e) {
        return is_carried_on(e) && (!is_scalar(e) || is_owned_by(e, "module attribute"));
      },
-     kHidden},
+     {"hidden_state_not_detached", "a state carries the graph of all earlier steps into the next one",
+      "detach the state at the end of every step or every few steps: state = state.detach(), or for "
+      "a tuple state = tuple(s.detach() for s in state)"}},
     {[](const LeakEvidence& e) { return is_owned_by(e, "module attribute"); },
      {"tensors_on_model", "an attribute of a module collects tensors",
       "keep the last value or a running figure, detached, in a registered buffer, or clear the "
@@ -192,10 +168,15 @@ constexpr Rule kRules[] = {
        return is_scalar(e) && makes_predictions(e) && is_graph_whole(e) && !e.grows_one_block;
      },
      kEvaluation},
-    {[](const LeakEvidence& e) { return is_scalar(e) && keeps_graphs(e); }, kLoss},
+    {[](const LeakEvidence& e) { return is_scalar(e) && keeps_graphs(e); },
+     {"loss_kept_with_graph", "a loss or metric is kept together with its graph",
+      "keep the number: loss.item(), or loss.detach() if it must stay on the device"}},
     {[](const LeakEvidence& e) { return is_graph_whole(e) && !e.grows_one_block; }, kEvaluation},
-    {[](const LeakEvidence& e) { return keeps_graphs(e) && !e.in_module; }, kTensorsWithGraph},
-    {[](const LeakEvidence& e) { return keeps_graphs(e); }, kActivationsWithGraph},
+    // Made outside of modules: batches, targets, what a loss is computed from.
+    {[](const LeakEvidence& e) { return keeps_graphs(e) && !e.in_module; },
+     {"activations_kept", "tensors of every step are kept", kNumbersOrDetached}},
+    {[](const LeakEvidence& e) { return keeps_graphs(e); },
+     {"activations_kept", "activations of every step are kept", kNumbersOrDetached}},
     // A process that trains is a rank, whoever started it.
     {[](const LeakEvidence& e) { return e.in_child && !e.is_training; },
      {"worker_growth", "a worker process keeps more with every task",
@@ -217,8 +198,15 @@ constexpr Rule kRules[] = {
      kKv},
     {[](const LeakEvidence& e) { return e.in_cache; }, kKv},
     {[](const LeakEvidence& e) { return !e.holder && e.whole_graph; }, kCycle},
-    {[](const LeakEvidence& e) { return e.in_backward; }, kFromBackward},
-    {[](const LeakEvidence& e) { return e.in_module && e.without_graph; }, kOutputs},
+    {[](const LeakEvidence& e) { return e.in_backward; },
+     {kGrowth, "gradients, or other tensors of a backward pass, are kept",
+      "find what keeps them: a list, a hook, or tensors with a .grad; drop them after use"}},
+    // No graph: there is no activation to store, and no loss.
+    {[](const LeakEvidence& e) { return e.in_module && e.without_graph; },
+     {"activations_kept",
+      "outputs of calls without gradients are kept",
+      "drop each output after use, or cap how many are held, if nothing "
+      "does yet"}},
     {[](const LeakEvidence& e) { return e.in_module; }, kActivations},
     {[](const LeakEvidence& e) { return e.holder != nullptr; },
      {kGrowth, "more is stored than removed during this recording",

@@ -14,6 +14,11 @@ std::string held_by(TensorHolder holder, LeakEvidence evidence = {}) {
   return name(evidence);
 }
 
+LeakEvidence holding(HolderStacks::Held held, LeakEvidence evidence = {}) {
+  static_cast<HolderStacks::Held&>(evidence) = held;
+  return evidence;
+}
+
 TEST(LeakNames, OwnersThatAreABugByThemselves) {
   EXPECT_EQ(held_by({.owner = "exception"}), "exception_traceback");
   EXPECT_EQ(held_by({.owner = "cache"}), "lru_cache_on_tensors");
@@ -48,7 +53,7 @@ TEST(LeakNames, WhatIsKeptAfterTheLastStepMayBeAResultWhereItHasNoGraph) {
 
 TEST(LeakNames, WhereTheHolderIsKnownNobodyIsToldToLookForIt) {
   const TensorHolder holder{.owner = "variable", .through = {"list"}, .tensors = 9};
-  const LeakEvidence held{.holder = &holder};
+  const LeakEvidence held = holding({.holder = &holder});
   EXPECT_EQ(name(held), name({}));
   EXPECT_STREQ(name_leak(held).fix, "remove old entries, or cap how many are kept, if nothing does yet");
   EXPECT_STREQ(name_leak(held).title, "more is stored than removed during this recording")
@@ -60,7 +65,7 @@ TEST(LeakNames, ADequeWithAMaxlenFillsUntilItHasBeenFull) {
   const TensorHolder deque{.owner = "variable", .through = {"deque", "tuple"}, .tensors = 59,
                            .entries = 60, .most_entries = 60};
   EXPECT_EQ(held_by(deque), "fills_to_limit");
-  EXPECT_EQ(held_by(deque, {.was_full = true}), kGrowth) << "its entries grow";
+  EXPECT_EQ(held_by(deque, holding({.was_full = true})), kGrowth) << "its entries grow";
   EXPECT_EQ(held_by({.owner = "variable", .through = {"deque"}, .tensors = 9}), kGrowth);
   EXPECT_EQ(held_by({.owner = "hook", .tensors = 9, .entries = 9, .most_entries = 60}),
             "fills_to_limit");
@@ -85,9 +90,11 @@ TEST(LeakNames, TensorsBesideLossesWhoseBackwardPassRanAreWhatGrows) {
   // 240 losses and as many activations without a graph; the graphs saved nothing but parameters.
   const TensorHolder metrics{.owner = "attribute", .tensors = 480, .with_graph = 240,
                              .scalars = 240, .storages = 484};
-  const LeakEvidence kept{.in_module = true, .held_blocks = 240, .held_bytes = 240 << 19};
+  const LeakEvidence kept =
+      holding({.held_blocks = 240, .held_bytes = 240 << 19}, {.in_module = true});
   EXPECT_EQ(held_by(metrics, kept), "activations_kept");
-  EXPECT_EQ(held_by(metrics, {.in_module = true, .held_blocks = 240, .held_bytes = 240 * 4}),
+  EXPECT_EQ(held_by(metrics, holding({.held_blocks = 240, .held_bytes = 240 * 4},
+                                     {.in_module = true})),
             "loss_kept_with_graph")
       << "the losses";
   TensorHolder whole = metrics;
@@ -99,12 +106,12 @@ TEST(LeakNames, BatchesBesideLossesAreNamedAsBatchesAlone) {
   // history.append((x, loss)) in 39 steps: x has 512 KiB and no graph, so .detach() frees nothing.
   const TensorHolder history{.owner = "variable", .through = {"list", "tuple"}, .tensors = 78,
                              .with_graph = 39, .scalars = 39, .in_pairs = 78, .storages = 78};
-  const LeakEvidence batches{.is_training = true, .holder = &history, .held_blocks = 39,
-                             .held_bytes = 39 << 19};
+  const LeakEvidence batches = holding(
+      {.holder = &history, .held_blocks = 39, .held_bytes = 39 << 19}, {.is_training = true});
   EXPECT_EQ(name(batches), kGrowth);
   EXPECT_STREQ(name_leak(batches).fix, "remove old entries, or cap how many are kept, if nothing does yet");
-  const LeakEvidence losses{.is_training = true, .holder = &history, .held_blocks = 39,
-                            .held_bytes = 39 * 4};
+  const LeakEvidence losses = holding(
+      {.holder = &history, .held_blocks = 39, .held_bytes = 39 * 4}, {.is_training = true});
   EXPECT_EQ(name(losses), "loss_kept_with_graph");
 }
 
@@ -214,7 +221,8 @@ TEST(LeakNames, WhatNothingHoldsIsBlamedOnCreateGraphOnlyWhereItRan) {
     evidence.holder = &holder;
     return std::string_view(name_leak(evidence).title);
   };
-  const LeakEvidence created{.has_create_graph = true}, no_collector{.is_gc_disabled = true};
+  const LeakEvidence created{.has_create_graph = true};
+  const LeakEvidence no_collector = holding({.is_gc_disabled = true});
   EXPECT_EQ(title(graphs, created),
             "gradients made with create_graph form a cycle with their graph");
   EXPECT_EQ(title(graphs), "no name holds them: most often a tensor is kept by its own graph");

@@ -1,7 +1,5 @@
 #include "analysis/leaks/leak_period.h"
 
-#include "analysis/leaks/leak_rounds.h"
-
 namespace gpumemprof {
 namespace {
 

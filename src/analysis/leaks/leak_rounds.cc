@@ -1,5 +1,3 @@
-#include "analysis/leaks/leak_rounds.h"
-
 #include <algorithm>
 #include <deque>
 #include <functional>
@@ -8,6 +6,7 @@
 #include <vector>
 
 #include "analysis/categories/attribution.h"
+#include "analysis/leaks/leak_evidence.h"
 #include "analysis/leaks/leak_period.h"
 #include "analysis/leaks/leaks.h"
 #include "analysis/pass/layer_work.h"
@@ -94,12 +93,6 @@ uint32_t code_node(const Tables& tables, uint32_t stack) {
   });
 }
 
-bool is_of_module(const Tables& tables, uint32_t stack) {
-  return tables.stacks.find_node(stack, [&](const Frame& frame) {
-    return tables.strings.get(frame.file) == kModuleFile;
-  }) != 0;
-}
-
 bool is_same_function(const Frame& a, const Frame& b) {
   return a.file == b.file && a.function == b.function;
 }
@@ -166,13 +159,6 @@ bool is_round_of_fit(const std::vector<Frame>& code, const Tables& tables) {
   return false;
 }
 
-/// One expression of Python: it fills one list, and that is over.
-bool is_of_comprehension(const Beat& beat, const Tables& tables) {
-  const uint32_t line = call_line(tables, beat.site->stack);
-  const Frame& frame = tables.stacks.frame_of(line);
-  return tables.strings.get(frame.function).ends_with("comp>");
-}
-
 bool is_worker(const std::vector<const Beat*>& beats, const Tables& tables) {
   return std::ranges::any_of(beats, [&](const Beat* beat) {
     return std::ranges::any_of(code_of(tables, beat->site->stack), [&](const Frame& frame) {
@@ -206,8 +192,9 @@ Loop loop_of(uint64_t count, std::vector<const Beat*> beats, const Tables& table
   Loop loop{.count = count, .beats = std::move(beats)};
   loop.in_worker = is_worker(loop.beats, tables);
   std::vector<Frame> code = code_of_loop(loop.beats, tables);
-  const bool fills_a_list = std::ranges::all_of(
-      loop.beats, [&](const Beat* beat) { return is_of_comprehension(*beat, tables); });
+  const bool fills_a_list = std::ranges::all_of(loop.beats, [&](const Beat* beat) {
+    return is_comprehension(tables, call_line(tables, beat->site->stack));  // and that is over
+  });
   if (loop.in_worker && !fills_a_list) return loop;
   while (!code.empty() && is_operation(tables.strings.get(code.back().file))) code.pop_back();
   loop.is_fit = is_round_of_fit(code, tables);
@@ -332,7 +319,7 @@ class Stacks {
     std::map<std::pair<uint16_t, uint32_t>, std::vector<const SiteHistory*>> by_code;
     std::set<uint64_t> counts_outside;
     for (const SiteHistory& site : history.sites) {
-      if (site.first_alloc != 0 && is_of_module(tables, site.stack)) {
+      if (site.first_alloc != 0 && module_node(tables, site.stack) != 0) {
         by_code[{site.device, code_node(tables, site.stack)}].push_back(&site);
       } else if (site.alloc_count >= kLeastModels * kLeastCallsOfModel &&
                  !attribution_of(tables, site.stack).is_in_setup) {

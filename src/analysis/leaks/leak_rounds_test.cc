@@ -1,5 +1,3 @@
-#include "analysis/leaks/leak_rounds.h"
-
 #include <gtest/gtest.h>
 
 #include "analysis/leaks/leak_period.h"

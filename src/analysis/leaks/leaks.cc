@@ -34,14 +34,6 @@ struct Survivors {
 };
 using SurvivorsBySite = absl::flat_hash_map<SiteKey, Survivors>;
 
-/// When the first `steps` steps had ended.
-uint64_t time_after(uint64_t steps, const ProcessHistory& history, const Period& period) {
-  for (uint32_t window = 0; window < period.done.size(); ++window) {
-    if (period.done[window] >= steps) return history.end_ns[window];
-  }
-  return 0;
-}
-
 /// What is as young as one step in so many is replaced in every step, not kept.
 constexpr uint64_t kLastSteps = 8;
 /// A variable has a block until the next step replaces it.
@@ -91,8 +83,7 @@ void add(const SiteHistory& site, const LeakGrowth& growth, const SurvivorsBySit
                   .told_by_bytes = site.told_by_bytes,
                   .growth = growth,
                   .live_bytes = site.live_bytes,
-                  .live_count = site.live_count,
-                  .alloc_count = site.alloc_count};
+                  .live_count = site.live_count};
   const auto known = survivors.find(site_key_of(site));
   if (known != survivors.end()) {
     stack.survivors = known->second.count;
@@ -114,11 +105,7 @@ void add(const SiteHistory& site, const LeakGrowth& growth, const SurvivorsBySit
 void finish(Leak* leak) {
   std::ranges::stable_sort(leak->stacks, std::greater<>(),
                            [](const LeakStack& s) { return s.growth.bytes_a_step; });
-  const LeakGrowth& most = leak->stacks.front().growth;
   leak->grown_bytes = grown_in_steps(*leak);
-  leak->z = most.z, leak->warm_up_steps = most.warm_up_steps;
-  leak->rise_steps = most.rise_steps, leak->slows = most.slows;
-  leak->times = most.times;
 }
 
 /// An optimizer makes its state for a parameter when it first steps it: what grows as layers are
@@ -264,7 +251,7 @@ class Search {
     finish(&leak);
     if (was_given_back(line, period_, leak.grown_bytes)) return std::nullopt;
     const size_t traces = traces_.steps_of(tables_.stacks.node(leak.node).frame, period_);
-    leak.is_retraced = traces != 0 && kRisesATrace * traces >= leak.rise_steps.size();
+    leak.is_retraced = traces != 0 && kRisesATrace * traces >= leak.most().rise_steps.size();
     if (period_.from == Period::From::kRounds && !leak.is_retraced &&
         is_joined_after(line, leak.live_bytes, late_)) {
       return std::nullopt;
@@ -276,9 +263,7 @@ class Search {
   /// A worker's rounds are its tasks where it ended between two of them and used nothing of what it
   /// has from them; else they may be within one, as those of a comprehension are.
   bool are_tasks(const Leak& leak) const {
-    const Frame& line = tables_.stacks.frame_of(leak.node);
-    const bool is_comprehension = tables_.strings.get(line.function).ends_with("comp>");
-    return !leak.is_used_after && !is_comprehension &&
+    return !leak.is_used_after && !is_comprehension(tables_, leak.node) &&
            history_.process < tables_.processes.size() &&
            ended_in_order(tables_, tables_.processes[history_.process]);
   }
@@ -356,10 +341,21 @@ uint64_t grown_in_steps(const Leak& leak) {
 
 uint64_t steps_apart(const Leak& leak) {
   constexpr uint64_t kFewTimes = 8, kLeastApart = 4;
-  if (leak.times > kFewTimes || leak.rise_steps.size() < 2) return 0;
-  const uint64_t intervals = leak.rise_steps.size() - 1;
-  const uint64_t steps = leak.rise_steps.back() - leak.rise_steps.front();
+  const std::vector<uint64_t>& rises = leak.most().rise_steps;
+  if (leak.most().times > kFewTimes || rises.size() < 2) return 0;
+  const uint64_t intervals = rises.size() - 1, steps = rises.back() - rises.front();
   return steps < kLeastApart * intervals ? 0 : (steps + intervals / 2) / intervals;
+}
+
+uint64_t time_after(uint64_t steps, const ProcessHistory& history, const Period& period) {
+  for (uint32_t window = 0; window < period.done.size(); ++window) {
+    if (period.done[window] >= steps) return history.end_ns[window];
+  }
+  return 0;
+}
+
+bool is_comprehension(const Tables& tables, uint32_t line) {
+  return tables.strings.get(tables.stacks.frame_of(line).function).ends_with("comp>");
 }
 
 uint32_t call_line(const Tables& tables, uint32_t stack) {

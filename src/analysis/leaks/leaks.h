@@ -21,7 +21,6 @@ struct LeakStack {
   uint64_t largest_bytes = 0;  ///< of these
   uint64_t survivor_bytes = 0;
   uint64_t old_survivors = 0;  ///< of these, those that are older than the last few steps
-  uint64_t alloc_count = 0;    ///< over the whole run
 };
 
 /// All that one line of the user's (of a library's, where the stack has none of his) keeps on one
@@ -34,10 +33,7 @@ struct Leak {
   std::vector<uint32_t> others;   ///< stacks of the same line that do not
   double bytes_a_step = 0, survivors_a_step = 0;
   uint64_t live_bytes = 0, grown_bytes = 0;  ///< grown_in_steps()
-  uint64_t steps = 0, warm_up_steps = 0;  ///< looked at; left out before
-  double z = 0;                           ///< Mann-Kendall's, of the stack that grows most
-  std::vector<uint64_t> rise_steps;       ///< of that stack
-  uint64_t times = 0;                     ///< LeakGrowth's, of that stack
+  uint64_t steps = 0;  ///< looked at
   Period::From period_from = Period::From::kNothing;
   uint32_t round_node = 0;  ///< kRounds: the line of the program that each round runs
   bool is_after_steps = false;  ///< kRounds: they come after the last step
@@ -45,9 +41,9 @@ struct Leak {
   bool are_steps = false;     ///< of Period: else what grows may be data that is loaded
   bool is_training = false;   ///< backward passes ran in the process
   bool sizes_rise = false;    ///< what its passes make and drop gets larger, too
-  bool slows = false;         ///< LeakGrowth's, of the stack that grows most
   bool is_retraced = false;   ///< TensorFlow traces a function that it calls, again and again
   bool is_used_after = false; ///< something new is allocated when the line has done so to its end
+  const LeakGrowth& most() const { return stacks.front().growth; }
 };
 
 /// What the leak grows by in `steps` at its rate: not all of its stacks are measured over as many.
@@ -56,6 +52,12 @@ uint64_t grown_in_steps(const Leak& leak);
 /// Of what comes at most eight times, four steps apart or more, as once an epoch or for each fold:
 /// how many steps. Else 0.
 uint64_t steps_apart(const Leak& leak);
+
+/// When the first `steps` steps had ended.
+uint64_t time_after(uint64_t steps, const ProcessHistory& history, const Period& period);
+
+/// Whether the line is one expression of Python that fills one list.
+bool is_comprehension(const Tables& tables, uint32_t line);
 
 /// The line that a stack is told by: own_node(), else the innermost line of a library.
 uint32_t leak_line(const Tables& tables, uint32_t stack);

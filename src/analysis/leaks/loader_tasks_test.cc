@@ -4,7 +4,7 @@
 
 #include "analysis/leaks/graph_lives.h"
 #include "analysis/leaks/leak_history.h"
-#include "analysis/leaks/leak_rounds.h"
+#include "analysis/leaks/leak_period.h"
 #include "trace/memory_source.h"
 
 namespace gpumemprof {

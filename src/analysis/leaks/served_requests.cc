@@ -1,6 +1,6 @@
-#include "analysis/leaks/served_requests.h"
-
 #include <absl/container/flat_hash_map.h>
+
+#include "analysis/leaks/leak_findings.h"
 
 namespace gpumemprof {
 

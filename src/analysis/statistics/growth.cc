@@ -44,14 +44,18 @@ uint64_t count_rises(std::span<const double> kept) {
   return rises;
 }
 
+double largest_jump(std::span<const double> kept) {
+  double largest = 0;
+  for (size_t i = 1; i < kept.size(); ++i) largest = std::max(largest, kept[i] - kept[i - 1]);
+  return largest;
+}
+
 std::optional<LevelGrowth> growth_of_floor(std::span<const double> floor) {
   if (floor.size() < kLeastLevels) return std::nullopt;
   const std::vector<double> kept = never_undercut({floor.begin(), floor.end()});
   if (!rises_in_each_third(kept)) return std::nullopt;
   LevelGrowth growth{.bytes = kept.back() - kept.front(), .rises = count_rises(kept)};
-  for (size_t i = 1; i < kept.size(); ++i) {
-    if (kept[i] - kept[i - 1] > kLargestJump * growth.bytes) return std::nullopt;
-  }
+  if (largest_jump(kept) > kLargestJump * growth.bytes) return std::nullopt;
   const Trend trend = mann_kendall(floor);
   growth.z = trend.z, growth.tau = trend.tau;
   const bool is_sure = floor.size() < kFewLevels ? growth.rises + 1 == floor.size()

@@ -16,6 +16,8 @@ std::vector<double> never_undercut(std::vector<double> levels);
 bool rises_in_each_third(std::span<const double> kept);
 /// How often it rises.
 uint64_t count_rises(std::span<const double> kept);
+/// By how much at once, at most.
+double largest_jump(std::span<const double> kept);
 
 struct LevelGrowth {
   double bytes = 0;     ///< of what is never given back, from the first level to the last

@@ -18,6 +18,12 @@ double median(std::vector<double> values) {
   return lower + (upper - lower) / 2;
 }
 
+uint64_t upper_median(std::vector<uint64_t> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
 double median_absolute_deviation(std::span<const double> values) {
   const double center = median({values.begin(), values.end()});
   std::vector<double> deviations;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -10,6 +11,9 @@ namespace gpumemprof {
 
 /// 0 of nothing. Of an even number the mean of the two in the middle.
 double median(std::vector<double> values);
+
+/// Of an even number the upper of the two in the middle; not of nothing.
+uint64_t upper_median(std::vector<uint64_t> values);
 
 /// Median absolute deviation from the median; 0 of nothing.
 double median_absolute_deviation(std::span<const double> values);
@@ -41,5 +45,12 @@ struct Extremum {
 /// Turning points between which the values move by at least `least_move`, alternating. The ends of
 /// the series are no turning points.
 std::vector<Extremum> turning_points(std::span<const double> values, double least_move);
+
+/// Of these, those that are not marked stay, in their order.
+template <class T>
+void erase_marked(const std::vector<bool>& marks, std::vector<T>* values) {
+  size_t next = 0;
+  std::erase_if(*values, [&](const T&) { return marks[next++]; });
+}
 
 }  // namespace gpumemprof
