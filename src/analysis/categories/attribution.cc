@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "analysis/categories/library_workspace.h"
-#include "analysis/categories/step_closure.h"
 #include "analysis/categories/torch_frames.h"
 #include "base/path_parts.h"
 #include "trace/label_frames.h"
@@ -11,25 +9,20 @@
 namespace gpumemprof {
 namespace {
 
-bool is_in(std::string_view file, std::string_view part) {
-  return file.find(part) != std::string_view::npos;
-}
-
 /// What calls the innermost frames: the first of these that is met.
 enum class Caller : uint8_t { kNothing, kModule, kOptimizer, kData };
 
-/// What frames of code say, gathered from the innermost outwards.
-struct Code {
+/// What frames say, gathered from the innermost outwards.
+struct Reading {
+  Attribution out;
   Caller caller = Caller::kNothing;
-  bool is_checkpoint = false, is_setup = false, is_engine = false, is_weight_copy = false;
-  bool is_in_step = false, is_in_closure = false, is_compiled = false, is_reducer = false;
-  bool is_kv_update = false;
+  bool is_checkpoint = false, is_engine = false, is_in_closure = false, is_compiled = false;
   bool has_gradients = true;
-  std::vector<CodeFrame> frames;
+  std::vector<CodeFrame> frames;  // of code
 
   void look(std::string_view file, std::string_view function) {
     if (path_has(file, "/torch/")) look_at_torch(file, function);
-    is_kv_update |=
+    out.is_kv_update |=
         path_ends_with(file, "/transformers/cache_utils.py") && is_called(function, "update");
     frames.push_back({file, function});
   }
@@ -39,8 +32,8 @@ struct Code {
     is_engine |= runs_backward(file, function);
     // Every optimizer's step runs in the wrapper that torch.optim.Optimizer puts around it.
     if (is_torch_file(file, "optim/optimizer.py") &&
-        (is_in(function, "profile_hook_step") || function == "wrapper")) {
-      is_in_step = true;
+        (function.contains("profile_hook_step") || function == "wrapper")) {
+      out.is_in_step = true;
       is_in_closure |= is_in_step_closure(frames, file, has_gradients);
       if (caller == Caller::kNothing && !is_in_closure) caller = Caller::kOptimizer;
     } else if (runs_module(file, function)) {
@@ -50,20 +43,20 @@ struct Code {
       if (caller != Caller::kOptimizer) caller = Caller::kData;
     }
     // Its reducer is native: it makes the buckets when it is made, and anew after the first step.
-    is_reducer |= is_torch_file(file, "nn/parallel/distributed.py") &&
-                  (is_called(function, "DistributedDataParallel._ddp_init_helper") ||
-                   is_called(function, "DistributedDataParallel._pre_forward")) &&
-                  std::ranges::none_of(frames, [](const CodeFrame& inner) {
-                    return inner.file.ends_with(".py");
-                  });
+    out.is_reducer |= is_torch_file(file, "nn/parallel/distributed.py") &&
+                      (is_called(function, "DistributedDataParallel._ddp_init_helper") ||
+                       is_called(function, "DistributedDataParallel._pre_forward")) &&
+                      std::ranges::none_of(frames, [](const CodeFrame& inner) {
+                        return inner.file.ends_with(".py");
+                      });
     is_checkpoint |= is_torch_file(file, "utils/checkpoint.py");
     is_compiled |=
         path_has(file, "/torch/_functorch/") && is_called(function, "CompiledFunction.forward");
-    is_weight_copy |= (is_torch_file(file, "nn/parameter.py") &&
-                       is_called(function, "Parameter.__deepcopy__")) ||
-                      (is_torch_file(file, "optim/swa_utils.py") &&
-                       is_called(function, "AveragedModel.__init__"));
-    is_setup |=
+    out.is_weight_copy |= (is_torch_file(file, "nn/parameter.py") &&
+                           is_called(function, "Parameter.__deepcopy__")) ||
+                          (is_torch_file(file, "optim/swa_utils.py") &&
+                           is_called(function, "AveragedModel.__init__"));
+    out.is_in_setup |=
         path_has(file, "/torch/nn/modules/") &&
         (function.ends_with("__init__") || function.ends_with("reset_parameters") ||
          is_called(function, "Module._apply") || function.ends_with("initialize_parameters"));
@@ -73,25 +66,15 @@ struct Code {
 }  // namespace
 
 const char* work_phase_name(WorkPhase phase) {
-  switch (phase) {
-    case WorkPhase::kForward:
-      return "forward";
-    case WorkPhase::kBackward:
-      return "backward";
-    case WorkPhase::kOptimizer:
-      return "optimizer";
-    case WorkPhase::kDataLoading:
-      return "data loading";
-    case WorkPhase::kEvaluation:
-      return "evaluation";
-    default:
-      return "";
-  }
+  static constexpr const char* kNames[] = {"",          "forward",      "backward",
+                                           "optimizer", "data loading", "evaluation"};
+  const auto index = static_cast<size_t>(phase);
+  return kNames[index < std::size(kNames) ? index : 0];
 }
 
 Attribution attribution_of(const Tables& tables, uint32_t stack) {
-  Attribution out;
-  Code code;
+  Reading code;
+  Attribution& out = code.out;
   for (uint32_t node = stack; node != 0; node = tables.stacks.node(node).parent) {
     const Frame& frame = tables.stacks.frame_of(node);
     const std::string_view file = tables.strings.get(frame.file);
@@ -108,11 +91,6 @@ Attribution attribution_of(const Tables& tables, uint32_t stack) {
       out.user_phase = function;
     }
   }
-  out.is_in_setup = code.is_setup;
-  out.is_weight_copy = code.is_weight_copy;
-  out.is_reducer = code.is_reducer;
-  out.is_in_step = code.is_in_step;
-  out.is_kv_update = code.is_kv_update;
   out.is_workspace = is_library_workspace(tables, stack);
   if (!out.node.empty() || code.is_engine) {
     // Backward itself runs without gradients, unless its own graph is wanted.

@@ -34,7 +34,7 @@ struct Attribution {
   bool is_reducer = false;     ///< DistributedDataParallel's buckets of gradients
   bool is_in_step = false;     ///< within an optimizer's step, perhaps in what its closure runs
   bool is_kv_update = false;   ///< transformers appends a call's keys and values to its cache
-  bool is_workspace = false;   ///< a library's own scratch memory (library_workspace.h)
+  bool is_workspace = false;   ///< a library's own scratch memory (torch_frames.h)
 };
 /// Looks at all frames: keep the answer.
 Attribution attribution_of(const Tables& tables, uint32_t stack);

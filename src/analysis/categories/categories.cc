@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "analysis/categories/library_workspace.h"
+#include "analysis/categories/torch_frames.h"
 #include "trace/event.h"
 #include "trace/label_frames.h"
 

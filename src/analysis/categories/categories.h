@@ -198,7 +198,7 @@ class Categories {
     const auto index = static_cast<uint16_t>(device);
     keeper_->tell(index, block.kept_as, is.holder(block.stack), until);
   }
-  CopyRole copy_role(const Block& block, const CopyLinks::Block& place, int depth);
+  bool is_proof(const Block& other, const CopyLinks::Block& place, CopyLinks::Kind kind, int depth);
   bool is_weight_copy(const Block& block, const CopyLinks::Block& place, int depth);
   void end_links(const Block& block, const CopyLinks::Block& place);
   void add_moment(CategoryMoment moment);

@@ -173,18 +173,15 @@ void Categories::take_copy(const Mark& mark, uint32_t of) {
   if (is_outside(from)) copies_.add(from_place, to_place, CopyLinks::kTarget);
 }
 
-CopyRole Categories::copy_role(const Block& block, const CopyLinks::Block& place, int depth) {
-  const uint8_t role = role_of(block, devices_[place.device].process).role;
-  switch (static_cast<StorageRole>(role)) {
-    case StorageRole::kParameter:
-      return CopyRole::kParameter;
-    case StorageRole::kBuffer:
-      return CopyRole::kBuffer;
-    default:
-      break;
-  }
-  if (role != kNoRole) return CopyRole::kOther;
-  return is_weight_copy(block, place, depth) ? CopyRole::kWeightCopy : CopyRole::kOther;
+/// Whether such a neighbour makes a block a copy of weights: what was copied from a buffer, or from
+/// another copy, is one, what was copied into them is not.
+bool Categories::is_proof(const Block& other, const CopyLinks::Block& place, CopyLinks::Kind kind,
+                          int depth) {
+  const auto role = static_cast<StorageRole>(role_of(other, devices_[place.device].process).role);
+  if (role == StorageRole::kParameter || kind != CopyLinks::kSource)
+    return role == StorageRole::kParameter;
+  return role == StorageRole::kBuffer ||
+         (role == StorageRole{kNoRole} && is_weight_copy(other, place, depth));
 }
 
 bool Categories::is_weight_copy(const Block& block, const CopyLinks::Block& place, int depth) {
@@ -194,8 +191,7 @@ bool Categories::is_weight_copy(const Block& block, const CopyLinks::Block& plac
   return std::ranges::any_of(*links, [&](const CopyLinks::Link& link) {
     if (link.kind == CopyLinks::kWatcher) return false;
     const Block* other = block_at(link.other);
-    return other != nullptr &&
-           CopyLinks::is_proof(copy_role(*other, link.other, depth + 1), link.kind);
+    return other != nullptr && is_proof(*other, link.other, link.kind, depth + 1);
   });
 }
 
@@ -209,8 +205,7 @@ void Categories::end_links(const Block& block, const CopyLinks::Block& place) {
     const std::vector<CopyLinks::Link>* back = watcher ? copies_.of(link.other) : nullptr;
     if (back == nullptr || watcher->is_weight_copy) continue;
     for (const CopyLinks::Link& to : *back) {
-      if (to.other != place) continue;
-      watcher->is_weight_copy |= CopyLinks::is_proof(copy_role(block, place, 0), to.kind);
+      if (to.other == place) watcher->is_weight_copy |= is_proof(block, place, to.kind, 0);
     }
   }
   copies_.forget(place);

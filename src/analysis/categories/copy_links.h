@@ -9,9 +9,6 @@
 
 namespace gpumemprof {
 
-/// What a block is for those that were copied from it or into it.
-enum class CopyRole : uint8_t { kOther, kParameter, kBuffer, kWeightCopy };
-
 /// Not thread-safe. Memory O(blocks with links that live).
 class CopyLinks {
  public:
@@ -39,11 +36,6 @@ class CopyLinks {
   void forget(const Block& block) { links_.erase(key(block)); }
 
   bool empty() const { return links_.empty(); }
-
-  /// Whether such a neighbour makes a block a copy of weights.
-  static bool is_proof(CopyRole of_other, Kind kind) {
-    return of_other == CopyRole::kParameter || (kind == kSource && of_other != CopyRole::kOther);
-  }
 
  private:
   static uint64_t key(const Block& block) { return uint64_t{block.device} << 32 | block.number; }

@@ -7,7 +7,7 @@
 
 #include "analysis/categories/block_keeper.h"
 #include "analysis/categories/category_ledger.h"
-#include "analysis/categories/snapshot_progress.h"
+#include "analysis/categories/snapshot_work.h"
 #include "base/large_pages.h"
 #include "trace/trace_source.h"
 
@@ -55,11 +55,13 @@ class Categorizer {
         progress_(snapshot, trace_),
         blocks_(start.number_count) {}
 
-  DeviceCategories run(uint64_t peak_bytes, BlockRules* rules) {
-    if (rules) prepare_by_block();
+  /// `keeper` is told what becomes of each block, where the categories are known.
+  DeviceCategories run(uint64_t peak_bytes, uint16_t device, BlockKeeper* keeper) {
+    if (keeper) prepare_by_block();
     take_all();
     DeviceCategories known = result(peak_bytes);
-    if (rules && known.is_known) *rules = {std::move(by_block_), std::move(earlier_)};
+    if (!known.is_known) by_block_.clear(), earlier_.clear();
+    if (keeper) keeper->tell_rules(device, by_block_, earlier_);
     return known;
   }
   std::vector<RuledBlock> run_by_block() {
@@ -272,9 +274,9 @@ class Categorizer {
     in_backward_.clear();
   }
 
-  SnapshotLife life_of(const Block& block) {
+  /// `life`: where it was freed, and nothing else.
+  SnapshotLife life_of(const Block& block, SnapshotLife life = {}) {
     const ProgressCounts &now = progress_.counts(), &begun = begun_[block.begun].counts;
-    SnapshotLife life;
     life.size_bytes = block.size_bytes, life.was_before = block.event == kBefore;
     life.has_history = trace_.events.count(Action::kAlloc) != 0;
     life.met_oom = ooms_ != begun_[block.begun].ooms;
@@ -297,16 +299,12 @@ class Categorizer {
     return life;
   }
 
-  /// `end`: where it was freed, and nothing else.
+  /// `end`: as life_of().
   void end_life(uint32_t number, size_t i, const SnapshotLife& end) {
     const Block& block = blocks_[number];
     if (!is_absurd_) live_bytes_ -= block.size_bytes;
-    SnapshotLife life = life_of(block);
+    SnapshotLife life = life_of(block, end);
     life.is_freed = true;
-    life.is_freed_in_backward = end.is_freed_in_backward;
-    life.is_freed_in_setup = end.is_freed_in_setup;
-    life.is_freed_in_optimizer = end.is_freed_in_optimizer;
-    life.is_freed_by_zero_grad = end.is_freed_by_zero_grad;
     const SnapshotRule rule = rule_of(works_.of(block.stack), block.phase, life);
     settle(block, rule);
     const bool is_gradient = facts_of(rule).category == Category::kGradient;
@@ -466,19 +464,8 @@ class Categorizer {
 
 DeviceCategories categories_of_trace(const AllocatorSnapshot& snapshot, size_t index,
                                      const TraceStart& start, std::optional<uint64_t> peak_event,
-                                     uint64_t peak_bytes, BlockRules* rules) {
-  return Categorizer(snapshot, index, start, peak_event).run(peak_bytes, rules);
-}
-
-DeviceCategories categories_of_trace(const AllocatorSnapshot& snapshot, size_t index,
-                                     const TraceStart& start, std::optional<uint64_t> peak_event,
                                      uint64_t peak_bytes, uint16_t device, BlockKeeper* keeper) {
-  if (keeper == nullptr) return categories_of_trace(snapshot, index, start, peak_event, peak_bytes);
-  BlockRules rules;
-  DeviceCategories known =
-      categories_of_trace(snapshot, index, start, peak_event, peak_bytes, &rules);
-  keeper->tell_rules(device, rules.allocated, rules.earlier);
-  return known;
+  return Categorizer(snapshot, index, start, peak_event).run(peak_bytes, device, keeper);
 }
 
 std::vector<RuledBlock> rules_of_trace(const AllocatorSnapshot& snapshot, size_t index,

@@ -14,24 +14,15 @@ namespace gpumemprof {
 
 class BlockKeeper;
 
-struct BlockRules {
-  std::vector<RuledBlock> allocated;  ///< in the order of the allocations
-  std::vector<RuledBlock> earlier;    ///< as TraceStart::blocks
-};
-
 /// Reads the events of `snapshot.traces[index]`, which begins with `start`, once. `peak_event` is
 /// the one after which most was live (absent: before the first), `peak_bytes` what it was: where
 /// the blocks do not add up to it, as in a trace that contradicts itself, nothing is known. Memory
 /// O(live blocks + distinct stacks and sizes). In traces without times there is no timeline.
-/// `rules`: what becomes of each block, where the categories are known; may be null.
+/// `keeper` is told what the blocks of `device` become; may be null.
 DeviceCategories categories_of_trace(const AllocatorSnapshot& snapshot, size_t index,
                                      const TraceStart& start, std::optional<uint64_t> peak_event,
-                                     uint64_t peak_bytes, BlockRules* rules = nullptr);
-
-/// The same, told to who keeps the blocks.
-DeviceCategories categories_of_trace(const AllocatorSnapshot& snapshot, size_t index,
-                                     const TraceStart& start, std::optional<uint64_t> peak_event,
-                                     uint64_t peak_bytes, uint16_t device, BlockKeeper* keeper);
+                                     uint64_t peak_bytes, uint16_t device = 0,
+                                     BlockKeeper* keeper = nullptr);
 
 /// What the rules make of each block that the trace allocates, in the order of its allocations.
 std::vector<RuledBlock> rules_of_trace(const AllocatorSnapshot& snapshot, size_t index,

@@ -1,6 +1,6 @@
 #include "analysis/categories/snapshot_rules.h"
 
-#include "analysis/categories/library_workspace.h"
+#include "analysis/categories/torch_frames.h"
 
 namespace gpumemprof {
 namespace {

@@ -6,7 +6,7 @@
 #include <set>
 #include <string>
 
-#include "analysis/categories/library_workspace.h"
+#include "analysis/categories/torch_frames.h"
 
 namespace gpumemprof {
 namespace {

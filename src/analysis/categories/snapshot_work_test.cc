@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "analysis/categories/library_workspace.h"
+#include "analysis/categories/torch_frames.h"
 
 namespace gpumemprof {
 namespace {
