@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "analysis/series/series.h"
-#include "analysis/series/series_forecast.h"
 
 namespace nb = nanobind;
 

@@ -13,7 +13,7 @@ nanobind::dict series_report(const nanobind::sequence& times_s, const nanobind::
                              std::optional<double> free_bytes,
                              std::optional<double> largest_free_block_bytes);
 
-/// forecast_limit of analysis/series/series_forecast.h. ValueError where the two sequences differ in
+/// forecast_limit of analysis/series/series.h. ValueError where the two sequences differ in
 /// length or times go backwards.
 nanobind::dict limit_forecast(const nanobind::sequence& times_s, const nanobind::sequence& bytes,
                               std::optional<double> limit_bytes);

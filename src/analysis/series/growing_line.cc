@@ -1,9 +1,8 @@
-#include "analysis/series/growing_line.h"
-
 #include <cmath>
 #include <vector>
 
 #include "analysis/replay/snapshot_device.h"
+#include "analysis/series/recording_patterns.h"
 #include "base/size.h"
 #include "trace/holder_lines.h"
 

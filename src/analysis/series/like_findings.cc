@@ -1,9 +1,10 @@
-#include "analysis/series/like_findings.h"
-
 #include <algorithm>
 #include <functional>
 #include <string>
 #include <utility>
+
+#include "analysis/series/recording_patterns.h"
+#include "analysis/statistics/statistics.h"
 
 namespace gpumemprof {
 namespace {
@@ -62,11 +63,7 @@ void fold_like_findings(const Tables& tables, std::vector<Finding>* found) {
       (*found)[i].title += "; " + std::to_string(more) + " more process" +
                            (more == 1 ? " shows" : "es show") + " the same pattern";
   }
-  std::vector<Finding> kept;
-  for (size_t i = 0; i < found->size(); ++i) {
-    if (!is_folded[i]) kept.push_back(std::move((*found)[i]));
-  }
-  *found = std::move(kept);
+  erase_marked(is_folded, found);
 }
 
 void drop_small_findings(const HighestOfType& highest, const Tables& tables,

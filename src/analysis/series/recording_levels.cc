@@ -68,13 +68,9 @@ bool rises_to_the_end(const RecordingLevels& levels) {
   const double whole = kept.back() - kept.front();
   const double late = kept.back() - kept[2 * (kept.size() - 1) / 3];
   size_t rises = 0;
-  double largest = 0;
-  for (size_t i = 1; i < kept.size(); ++i) {
-    rises += kept[i] - kept[i - 1] >= kCounted * whole;
-    largest = std::max(largest, kept[i] - kept[i - 1]);
-  }
-  return whole >= kLeastBytes && late >= kLeastShare * whole && largest <= kLargest * whole &&
-         rises < kRisesToTell;
+  for (size_t i = 1; i < kept.size(); ++i) rises += kept[i] - kept[i - 1] >= kCounted * whole;
+  return whole >= kLeastBytes && late >= kLeastShare * whole &&
+         largest_jump(kept) <= kLargest * whole && rises < kRisesToTell;
 }
 
 bool steps_span_the_run(const DeviceAnalysis& device) {

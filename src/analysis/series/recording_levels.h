@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "analysis/analysis.h"
-#include "analysis/series/series_parts.h"
+#include "analysis/series/series.h"
 
 namespace gpumemprof {
 

@@ -5,15 +5,13 @@
 #include <ranges>
 #include <utility>
 
-#include "analysis/finding.h"
+#include "analysis/finding_figure.h"
+#include "analysis/categories/mapped_files.h"
 #include "analysis/leaks/leak_history.h"
 #include "analysis/leaks/leak_limit.h"
 #include "analysis/replay/snapshot_device.h"
-#include "analysis/series/growing_line.h"
-#include "analysis/series/like_findings.h"
 #include "analysis/series/recording_levels.h"
 #include "analysis/series/series.h"
-#include "analysis/series/series_parts.h"
 #include "analysis/statistics/statistics.h"
 #include "analysis/statistics/worth.h"
 #include "base/duration.h"
@@ -38,12 +36,7 @@ uint64_t whole(double value) { return value > 0 ? static_cast<uint64_t>(std::llr
 
 std::string size_text(double bytes) { return format_bytes(whole(bytes)); }
 
-double evidence(const Evidence& of, std::string_view name) {
-  for (const auto& [key, value] : of) {
-    if (key == name) return value;
-  }
-  return 0;
-}
+using Figures = std::vector<std::pair<std::string, uint64_t>>;
 
 class Patterns {
  public:
@@ -76,11 +69,9 @@ class Patterns {
       }
       if (finding.kind == FindingKind::kFillsToLimit || finding.kind == FindingKind::kSizesRise) {
         harmless_bytes_ += static_cast<double>(grown_bytes(finding));
-        const bool is_deque = std::ranges::any_of(
-            finding.evidence, [](const auto& figure) { return figure.first == "entries"; });
         why_harmless_ = finding.kind == FindingKind::kSizesRise ? "the program's inputs grow"
-                        : is_deque ? "a deque fills up to its maxlen"
-                                   : "what grows fills up to a limit";
+                        : find_figure(finding, "entries") ? "a deque fills up to its maxlen"
+                                                          : "what grows fills up to a limit";
       }
       if (finding.kind != FindingKind::kLeak || finding.severity == Severity::kInfo) continue;
       has_leak_ = true;
@@ -97,10 +88,8 @@ class Patterns {
   }
 
  private:
-  std::string step_text(size_t level) const { return std::to_string(levels_.steps[level]); }
-
   void add(FindingKind kind, Severity severity, std::string title, double bytes, double confidence,
-           std::vector<std::pair<std::string, uint64_t>> figures, std::string fix) {
+           Figures figures) {
     Evidence known;
     for (const auto& [name, value] : figures) known.emplace_back(name, static_cast<double>(value));
     device_.patterns.push_back({finding_kind_name(kind), severity, title, std::move(known)});
@@ -110,7 +99,6 @@ class Patterns {
                          .bytes = whole(bytes),
                          .evidence = std::move(figures),
                          .confidence = confidence,
-                         .fix = std::move(fix),
                          .device = device_.device});
   }
 
@@ -135,56 +123,51 @@ class Patterns {
   }
 
   void find_growth() {
-    bool grows = false;
-    for (const SeriesFinding& found : floor_.findings) {
-      if (found.type != "monotonic_increase") continue;
-      grows = true;
-      if (rises_as_a_program_begins(levels_)) {
-        if (why_no_growth_.empty())
-          why_no_growth_ = "memory rose too few times, or for less than a second";
-        continue;
-      }
-      if (is_one_forward()) {
-        why_no_growth_ = "the trace is within one forward pass";
-        continue;
-      }
-      const double a_second = evidence(found.evidence, "bytes_per_second");
-      std::vector<std::pair<std::string, uint64_t>> figures = {
-          {"growth_bytes", whole(found.bytes)},
-          {"start_bytes", whole(evidence(found.evidence, "start_bytes"))},
-          {"bytes_a_second", whole(a_second)},
-          {levels_.are_steps ? "steps" : "buckets", levels_.floor.size() * levels_.steps_a_level}};
-      std::string pace = size_text(a_second) + "/s";
-      if (levels_.are_steps) {
-        figures.emplace_back("bytes_a_step", whole(bytes_a_step()));
-        figures.emplace_back("first_step", levels_.steps.front());
-        figures.emplace_back("last_step", levels_.steps.back());
-        pace = size_text(bytes_a_step()) + " a step, " + pace;
-      }
-      // Where a line is known, that is the finding. Without steps it may be data that is loaded.
-      const bool is_harmless = harmless_bytes_ > 0 && 2 * harmless_bytes_ >= found.bytes;
-      if (is_harmless) why_no_growth_ = why_harmless_;
-      const bool is_info = has_leak_ || is_harmless || !levels_.are_steps ||
-                           !is_worth_warning(cost_of_growth(found.bytes, bytes_a_step()),
-                                             device_.figures.peak_bytes);
-      const Severity severity = is_info ? Severity::kInfo : found.severity;
-      add(FindingKind::kSteadyGrowth, severity,
-          "memory grows steadily: the minimum rose by " + size_text(found.bytes) +
-              " after the warm-up, " + pace,
-          found.bytes, found.confidence, std::move(figures), "");
-      // Findings with lines have at least half of it: they say more of the same memory.
-      const bool is_told = told_bytes_ > 0 && 2 * told_bytes_ >= found.bytes;
-      if (is_info && (has_leak_ || is_told)) {
-        findings_.pop_back();
-        continue;
-      }
-      // No step says what is kept from one to the next: what stayed to the end is a hint.
-      const bool is_line_named =
-          !levels_.are_steps && name_growing_line(device_, tables_, found.bytes, &findings_.back());
-      if (!is_line_named) findings_.back().fix = fix_of_growth(device_);
+    const SeriesFinding* found = floor_.finding("monotonic_increase");
+    if (!found) {
+      if (why_no_growth_.empty() && rises_to_the_end(levels_))
+        why_no_growth_ = "memory rose to the end, but too few times to tell";
+      return;
     }
-    if (!grows && why_no_growth_.empty() && rises_to_the_end(levels_))
-      why_no_growth_ = "memory rose to the end, but too few times to tell";
+    if (rises_as_a_program_begins(levels_)) {
+      if (why_no_growth_.empty())
+        why_no_growth_ = "memory rose too few times, or for less than a second";
+      return;
+    }
+    if (is_one_forward()) {
+      why_no_growth_ = "the trace is within one forward pass";
+      return;
+    }
+    const Growth& growth = *floor_.answers.growth;
+    Figures figures = {
+        {"growth_bytes", whole(growth.bytes)},
+        {"start_bytes", whole(growth.start_bytes)},
+        {"bytes_a_second", whole(growth.bytes_per_second)},
+        {levels_.are_steps ? "steps" : "buckets", levels_.floor.size() * levels_.steps_a_level}};
+    std::string pace = size_text(growth.bytes_per_second) + "/s";
+    if (levels_.are_steps) {
+      figures.emplace_back("bytes_a_step", whole(bytes_a_step()));
+      figures.emplace_back("first_step", levels_.steps.front());
+      figures.emplace_back("last_step", levels_.steps.back());
+      pace = size_text(bytes_a_step()) + " a step, " + pace;
+    }
+    // Where a line is known, that is the finding. Without steps it may be data that is loaded.
+    const bool is_harmless = harmless_bytes_ > 0 && 2 * harmless_bytes_ >= growth.bytes;
+    if (is_harmless) why_no_growth_ = why_harmless_;
+    const bool is_info = has_leak_ || is_harmless || !levels_.are_steps ||
+                         !is_worth_warning(cost_of_growth(growth.bytes, bytes_a_step()),
+                                           device_.figures.peak_bytes);
+    add(FindingKind::kSteadyGrowth, is_info ? Severity::kInfo : found->severity,
+        "memory grows steadily: the minimum rose by " + size_text(growth.bytes) +
+            " after the warm-up, " + pace,
+        growth.bytes, found->confidence, std::move(figures));
+    // Findings with lines have at least half of it: they say more of the same memory.
+    const bool is_told = told_bytes_ > 0 && 2 * told_bytes_ >= growth.bytes;
+    if (is_info && (has_leak_ || is_told)) return findings_.pop_back();
+    // No step says what is kept from one to the next: what stayed to the end is a hint.
+    const bool is_line_named =
+        !levels_.are_steps && name_growing_line(device_, tables_, growth.bytes, &findings_.back());
+    if (!is_line_named) findings_.back().fix = fix_of_growth(device_);
   }
 
   /// Uses all turning points after set-up, whatever the period. Without steps, spikes are judged
@@ -259,23 +242,23 @@ class Patterns {
   }
 
   void add_sawtooth(const Cycles& cycles, const std::string& pace,
-                    const std::vector<std::pair<std::string, uint64_t>>& more = {}) {
-    std::vector<std::pair<std::string, uint64_t>> figures = {
-        {"cycles", cycles.count},
-        {"period_ns", whole(cycles.period_s * 1e9)},
-        {"amplitude_bytes", whole(cycles.amplitude_bytes)}};
+                    const Figures& more = {}) {
+    Figures figures = {{"cycles", cycles.count},
+                       {"period_ns", whole(cycles.period_s * 1e9)},
+                       {"amplitude_bytes", whole(cycles.amplitude_bytes)}};
     figures.insert(figures.end(), more.begin(), more.end());
     add(FindingKind::kSawtooth, Severity::kInfo,
         "memory swings by " + size_text(cycles.amplitude_bytes) + " " + pace,
-        cycles.amplitude_bytes, 1, std::move(figures), "");
+        cycles.amplitude_bytes, 1, std::move(figures));
   }
 
   /// Which levels they are; of one that lasts for several buckets the highest.
   std::vector<size_t> spikes() const {
-    if (!levels_.are_buckets) return ceiling_.spike_samples;
+    const std::vector<size_t>& samples = ceiling_.answers.spikes->samples;
+    if (!levels_.are_buckets) return samples;
     std::vector<size_t> out;
     size_t before = SIZE_MAX;
-    for (const size_t i : ceiling_.spike_samples) {
+    for (const size_t i : samples) {
       if (out.empty() || i != before + 1) {
         out.push_back(i);
       } else if (levels_.ceiling[i] > levels_.ceiling[out.back()]) {
@@ -290,7 +273,7 @@ class Patterns {
   /// begin with the first. `bytes`: the highest above its surroundings.
   std::vector<size_t> with_earlier(std::vector<size_t> at, double* bytes) const {
     if (!levels_.are_steps) return at;
-    for (const SpikeSample& early : ceiling_.warmup_spikes | std::views::reverse) {
+    for (const SpikeSample& early : ceiling_.answers.spikes->in_warmup | std::views::reverse) {
       std::vector<size_t> longer = {early.sample};
       longer.insert(longer.end(), at.begin(), at.end());
       if (!regular_gap(longer)) continue;
@@ -301,52 +284,47 @@ class Patterns {
   }
 
   void find_spikes() {
-    for (const SeriesFinding& found : ceiling_.findings) {
-      if (found.type != "spikes" || ceiling_.spike_samples.empty()) continue;
-      if (counts_steps_ && !levels_.are_steps) {
-        why_no_spike_ = "of fewer than 12 steps none is an exception";
-        continue;
-      }
-      double bytes = found.bytes;
-      const std::vector<size_t> at = with_earlier(spikes(), &bytes);
-      const auto highest =
-          *std::ranges::max_element(at, {}, [&](size_t i) { return levels_.ceiling[i]; });
-      // The last of those that come regularly may come after all steps.
-      const double least_bytes = levels_.ceiling[highest] - bytes / 2;
-      const std::optional<double> to_end = gap_to_the_end(at, least_bytes);
-      const std::optional<double> gap = to_end ? to_end : regular_gap(at);
-      std::vector<std::pair<std::string, uint64_t>> figures = {
-          {"count", at.size() + (to_end ? 1 : 0)},
-          {"highest_above_bytes", whole(bytes)},
-          {"highest_bytes", whole(levels_.ceiling[highest])}};
-      std::string where;
-      if (levels_.are_steps) {
-        figures.emplace_back("step", levels_.steps[highest]);
-        where = "in " + std::to_string(at.size()) + " of " +
-                std::to_string(levels_.ceiling.size()) + " steps" +
-                (to_end ? " and after the last one" : "") + ", highest in step " +
-                step_text(highest);
-      } else {
-        const double when = levels_.ceiling_times_s[highest];
-        figures.emplace_back("after_first_event_ns", whole(when * 1e9));
-        where = std::to_string(at.size()) + (at.size() == 1 ? " time" : " times") + ", highest " +
-                format_seconds(when + seconds_between(levels_.ceiling_start_ns, start_ns_)) +
-                " after the start";
-      }
-      // A spike is an exception: of no rule without steps, and none where it comes regularly.
-      if (gap) {
-        add_period(*gap, at, &figures, &where);
-        why_no_spike_ = "the spikes are regular, like the program's own work";
-      }
-      if (device_name(tables_.devices[device_.device]) == "shared memory")
-        why_no_spike_ = "how many batches wait to be taken depends on who is faster";
-      if (!levels_.are_steps) {
-        why_no_spike_ = "without steps a spike cannot be told from normal work";
-      }
-      add(FindingKind::kSpike, why_no_spike_.empty() ? found.severity : Severity::kInfo,
-          "memory spikes by up to " + size_text(bytes) + ": " + where, bytes,
-          found.confidence, std::move(figures), "");
+    const SeriesFinding* found = ceiling_.finding("spikes");
+    if (!found) return;
+    if (counts_steps_ && !levels_.are_steps) {
+      why_no_spike_ = "of fewer than 12 steps none is an exception";
+      return;
     }
+    double bytes = found->bytes;
+    const std::vector<size_t> at = with_earlier(spikes(), &bytes);
+    const auto highest =
+        *std::ranges::max_element(at, {}, [&](size_t i) { return levels_.ceiling[i]; });
+    // The last of those that come regularly may come after all steps.
+    const double least_bytes = levels_.ceiling[highest] - bytes / 2;
+    const std::optional<double> to_end = gap_to_the_end(at, least_bytes);
+    const std::optional<double> gap = to_end ? to_end : regular_gap(at);
+    Figures figures = {{"count", at.size() + (to_end ? 1 : 0)},
+                       {"highest_above_bytes", whole(bytes)},
+                       {"highest_bytes", whole(levels_.ceiling[highest])}};
+    std::string where;
+    if (levels_.are_steps) {
+      figures.emplace_back("step", levels_.steps[highest]);
+      where = "in " + std::to_string(at.size()) + " of " + std::to_string(levels_.ceiling.size()) +
+              " steps" + (to_end ? " and after the last one" : "") + ", highest in step " +
+              std::to_string(levels_.steps[highest]);
+    } else {
+      const double when = levels_.ceiling_times_s[highest];
+      figures.emplace_back("after_first_event_ns", whole(when * 1e9));
+      where = std::to_string(at.size()) + (at.size() == 1 ? " time" : " times") + ", highest " +
+              format_seconds(when + seconds_between(levels_.ceiling_start_ns, start_ns_)) +
+              " after the start";
+    }
+    // A spike is an exception: of no rule without steps, and none where it comes regularly.
+    if (gap) {
+      add_period(*gap, at, &figures, &where);
+      why_no_spike_ = "the spikes are regular, like the program's own work";
+    }
+    if (is_shared_memory(tables_, device_.device))
+      why_no_spike_ = "how many batches wait to be taken depends on who is faster";
+    if (!levels_.are_steps) why_no_spike_ = "without steps a spike cannot be told from normal work";
+    add(FindingKind::kSpike, why_no_spike_.empty() ? found->severity : Severity::kInfo,
+        "memory spikes by up to " + size_text(bytes) + ": " + where, bytes, found->confidence,
+        std::move(figures));
   }
 
   /// Levels from one to the next where these differ by at most a tenth, or by one; else nothing.
@@ -378,8 +356,8 @@ class Patterns {
     return regular_gap(at);
   }
 
-  void add_period(double gap, const std::vector<size_t>& at,
-                  std::vector<std::pair<std::string, uint64_t>>* figures, std::string* where) {
+  void add_period(double gap, const std::vector<size_t>& at, Figures* figures,
+                  std::string* where) {
     std::vector<double> gaps_s;
     for (size_t i = 1; i < at.size(); ++i) {
       gaps_s.push_back(levels_.ceiling_times_s[at[i]] - levels_.ceiling_times_s[at[i - 1]]);
@@ -460,38 +438,25 @@ class Patterns {
       return;
     }
     note_raise_after_steps();
-    double sum = 0, weights = 0;
     for (size_t i = 0; i < floor_.score.parts.size(); ++i) {
       const std::string& name = floor_.score.parts[i].name;
       const bool of_floor = name == "growth" || name == "cleanup";
       const SeriesReport& of = of_floor ? floor_ : name == "peak" ? whole_ : ceiling_;
-      score.parts.push_back(of.score.parts[i]);
-      if (name == "growth" && has_leak_) bound_by_leaks(&score.parts.back());
-      if (name == "growth" && !why_no_growth_.empty() && !has_leak_) {
-        score.parts.back().value.reset();
-        score.parts.back().reason = why_no_growth_;
-      }
+      ScorePart& part = score.parts.emplace_back(of.score.parts[i]);
+      const auto leave_out = [&](const std::string& why) { part.value.reset(), part.reason = why; };
+      if (name == "growth" && has_leak_) bound_by_leaks(&part);
+      if (name == "growth" && !why_no_growth_.empty() && !has_leak_) leave_out(why_no_growth_);
       // A rise that came back beside a leak is no praise.
-      if (name == "cleanup" && has_leak_ && score.parts.back().value == kBestScore) {
-        score.parts.back().value.reset();
-        score.parts.back().reason = "a leak is not released";
-      }
-      if (name == "spikes" && !why_no_spike_.empty()) {
-        score.parts.back().value.reset();
-        score.parts.back().reason = why_no_spike_;
-      }
-      if (name == "fragmentation") score_fragmentation(&score.parts.back());
-      const ScorePart& part = score.parts.back();
-      if (!part.value) continue;
-      sum += *part.value * part.weight, weights += part.weight;
+      if (name == "cleanup" && has_leak_ && part.value == kBestScore)
+        leave_out("a leak is not released");
+      if (name == "spikes" && !why_no_spike_.empty()) leave_out(why_no_spike_);
+      if (name == "fragmentation") score_fragmentation(&part);
     }
     score.hides_growth =
         is_raised_ || (!has_leak_ && loop_bytes_ > kShareOfLoop * level_at_end());
     if (score.hides_growth) {
       score.reason = why_no_growth_;
-    } else if (weights > 0) {
-      score.value = sum / weights;
-    } else {
+    } else if (score.value = weighted_mean(score.parts); !score.value) {
       score.reason = floor_.score.reason;
     }
   }
@@ -544,11 +509,10 @@ void add_patterns(const Tables& tables, std::optional<uint64_t> capacity_bytes,
   for (DeviceAnalysis& device : analysis->devices) {
     const bool is_driver = device.device < tables.devices.size() &&
                            tables.devices[device.device].layer == Layer::kDriver;
-    bool is_part = is_driver;
-    for (const DeviceAnalysis& sum : analysis->sums) {
-      is_part |= std::ranges::find(sum.parts, device.device) != sum.parts.end();
-    }
-    look(device, is_part);
+    const auto is_part_of = [&](const DeviceAnalysis& sum) {
+      return std::ranges::find(sum.parts, device.device) != sum.parts.end();
+    };
+    look(device, is_driver || std::ranges::any_of(analysis->sums, is_part_of));
   }
   drop_small_findings(highest, tables, &found);
   fold_like_findings(tables, &found);

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "analysis/finding_figure.h"
 #include "analysis/series/recording_patterns.h"
 #include "base/size.h"
 #include "trace/memory_source.h"
@@ -94,10 +95,8 @@ inline Analysis analyzed(MemorySource source, std::optional<uint64_t> capacity =
 }
 
 inline std::optional<uint64_t> figure(const Finding& finding, std::string_view name) {
-  for (const auto& [key, value] : finding.evidence) {
-    if (key == name) return value;
-  }
-  return std::nullopt;
+  const uint64_t* value = find_figure(finding, name);
+  return value ? std::optional(*value) : std::nullopt;
 }
 
 inline const Finding* found(const Analysis& analysis, FindingKind kind) {

@@ -1,11 +1,11 @@
 #include "analysis/series/series.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <numeric>
 
-#include "analysis/series/series_parts.h"
 #include "analysis/statistics/statistics.h"
 #include "base/duration.h"
 #include "base/size.h"
@@ -21,11 +21,6 @@ constexpr double kSurelyMuchBytes = 32 * kMiB;
 constexpr double kDefaultSensitivity = 0.05;
 constexpr double kLeastFragmentation = 0.5;
 
-std::string text(const char* format, double a, double b = 0) {
-  char buffer[160];
-  std::snprintf(buffer, sizeof buffer, format, a, b);
-  return buffer;
-}
 std::string size(double bytes) {
   return format_bytes(static_cast<uint64_t>(std::clamp(bytes, 0.0, 1e18)));
 }
@@ -87,7 +82,8 @@ void add_growth(const Growth& growth, const SeriesOptions& options, SeriesReport
                           size(growth.bytes_per_second) + "/s) and went on rising";
   report->findings.push_back(
       {"monotonic_increase", severity,
-       text("Memory shows monotonic increase in %.0f%% of samples: ", 100 * growth.rising_share) +
+       fmt::format("Memory shows monotonic increase in {:.0f}% of samples: ",
+                   100 * growth.rising_share) +
            how,
        growth.bytes, growth.tau, evidence});
   report->patterns.push_back(
@@ -112,9 +108,10 @@ void add_spikes(const Spikes& spikes, const Series& series, SeriesReport* report
                        {"seconds_after_start", when}};
   if (spikes.z > 0) evidence.emplace_back("robust_z", spikes.z);
   const std::string what =
-      (spikes.samples.size() == 1 ? std::string("Memory spikes: 1 sample stands out, by ")
-                                  : text("Memory spikes: %.0f samples stand out, the highest by ",
-                                         static_cast<double>(spikes.samples.size()))) +
+      (spikes.samples.size() == 1 ? "Memory spikes: 1 sample stands out, by "
+                                  : fmt::format("Memory spikes: {} samples stand out, the highest "
+                                                "by ",
+                                                spikes.samples.size())) +
       size(spikes.highest_above_bytes) + ", " + format_seconds(when) + " after the start";
   // How far beyond the threshold; certain where nothing else ever moved.
   const double confidence = spikes.z > 0 ? 1 - 1 / (spikes.z - 5) : 1;
@@ -128,7 +125,7 @@ void add_kept(const LargestRise& kept, SeriesReport* report) {
   const double left = kept.kept_bytes();
   const std::string description =
       kept.base_bytes > 0
-          ? text("Final memory %.1fx initial memory: ", kept.final_bytes / kept.base_bytes)
+          ? fmt::format("Final memory {:.1f}x initial memory: ", kept.final_bytes / kept.base_bytes)
           : "Memory does not return to its initial level: ";
   report->findings.push_back({"insufficient_cleanup",
                               left >= kept.base_bytes ? Severity::kWarning : Severity::kInfo,
@@ -148,8 +145,7 @@ void add_cycles(const Cycles& cycles, SeriesReport* report) {
                              {"period_s", cycles.period_s},
                              {"amplitude_bytes", cycles.amplitude_bytes}};
   report->patterns.push_back({"sawtooth", Severity::kInfo,
-                              text("Memory swings %.0f times by ",
-                                   static_cast<double>(cycles.count)) +
+                              fmt::format("Memory swings {} times by ", cycles.count) +
                                   size(cycles.amplitude_bytes) + ", " +
                                   pace_words(cycles.period_spread, format_seconds(cycles.period_s)),
                               evidence});
@@ -202,7 +198,7 @@ void add_time_at_peak(const Series& series, SeriesReport* report) {
   const double share = near / report->duration_s;
   report->insights.push_back({"peak",
                               "Memory was within 10 % of its peak of " + size(report->peak_bytes) +
-                                  text(" for %.1f %% of the time", 100 * share),
+                                  fmt::format(" for {:.1f} % of the time", 100 * share),
                               {{"share_of_time", share}, {"peak_bytes", report->peak_bytes}}});
 }
 
@@ -228,7 +224,7 @@ SeriesReport analyze_series(std::span<const double> times_s, std::span<const dou
   const Series series = prepared(times_s, bytes, options);
   report.ignored_samples = std::max(times_s.size(), bytes.size()) - series.size();
   add_facts(series, &report);
-  SeriesAnswers answers;
+  SeriesAnswers& answers = report.answers;
   if (series.size() >= kLeastSamples) {
     if (const auto why = why_no_growth(report, options); !why.empty()) {
       report.unknown.emplace_back("growth", why);
@@ -248,11 +244,7 @@ SeriesReport analyze_series(std::span<const double> times_s, std::span<const dou
   }
   if (answers.growth) add_growth(*answers.growth, options, &report);
   if (answers.rise && is_kept(*answers.rise, series)) add_kept(*answers.rise, &report);
-  if (answers.spikes) {
-    add_spikes(*answers.spikes, series, &report);
-    report.spike_samples = answers.spikes->samples;
-    report.warmup_spikes = answers.spikes->in_warmup;
-  }
+  if (answers.spikes) add_spikes(*answers.spikes, series, &report);
   if (answers.cycles) add_cycles(*answers.cycles, &report);
   add_fragmentation(options, &report);
   report.score = score_series(report, series, answers, options);

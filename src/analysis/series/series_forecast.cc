@@ -1,9 +1,8 @@
-#include "analysis/series/series_forecast.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "analysis/series/series_parts.h"
+#include "analysis/series/series.h"
 #include "analysis/statistics/growth.h"
 #include "analysis/statistics/statistics.h"
 

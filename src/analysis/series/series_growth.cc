@@ -2,7 +2,7 @@
 // growth that ends, be it a warm-up or one step, is no leak.
 #include <algorithm>
 
-#include "analysis/series/series_parts.h"
+#include "analysis/series/series.h"
 #include "analysis/statistics/growth.h"
 #include "analysis/statistics/statistics.h"
 
@@ -10,7 +10,6 @@ namespace gpumemprof {
 namespace {
 
 constexpr size_t kMostBlocks = 64;    // Mann-Kendall and Theil-Sen look at all pairs
-constexpr double kValleyShare = 0.2;  // of the range: what makes a valley
 constexpr size_t kLastSamples = 3;    // all higher than what came before: no chance
 constexpr double kLargestLate = 2.0 / 3;  // of a rise at the end; more at once is one step
 
@@ -32,16 +31,14 @@ Floor block_minima(const Floor& all) {
 /// The valleys where memory goes up and down, else all samples; of many, the minima of equal
 /// blocks. Of both it holds that a temporary above them leaves no trace.
 Floor floor_of(const Series& series, size_t first) {
-  const auto values = series.values_from(first);
-  const auto times = series.times_from(first);
-  const auto [low, high] = std::ranges::minmax(values);
   Floor valleys;
-  for (const Extremum& turn :
-       turning_points(values, std::max(kValleyShare * (high - low), series.least_move))) {
+  for (const Extremum& turn : turns_of(series, first)) {
     if (!turn.is_valley) continue;
-    valleys.times_s.push_back(times[turn.index]), valleys.bytes.push_back(values[turn.index]);
+    valleys.times_s.push_back(series.times_s[turn.index]);
+    valleys.bytes.push_back(series.bytes[turn.index]);
   }
   if (valleys.bytes.size() >= kLeastSamples) return block_minima(valleys);
+  const auto values = series.values_from(first), times = series.times_from(first);
   return block_minima({{times.begin(), times.end()}, {values.begin(), values.end()}});
 }
 
@@ -92,9 +89,7 @@ bool still_rises(const Series& series) {
   if (std::ranges::min(last) < std::ranges::max(before) + series.least_move) return false;
   const auto late = values.last(third + 1);
   const std::vector<double> kept = never_undercut({late.begin(), late.end()});
-  double largest = 0;
-  for (size_t i = 1; i < kept.size(); ++i) largest = std::max(largest, kept[i] - kept[i - 1]);
-  return largest <= kLargestLate * (kept.back() - kept.front());
+  return largest_jump(kept) <= kLargestLate * (kept.back() - kept.front());
 }
 
 }  // namespace gpumemprof

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analysis/series/series_parts.h"
+#include "analysis/series/series.h"
 
 namespace gpumemprof {
 namespace {
@@ -93,13 +93,16 @@ Score score_series(const SeriesReport& report, const Series& series, const Serie
     score.reason = kStillRises, score.hides_growth = true;
     return score;
   }
-  double sum = 0, weights = 0;
-  for (const ScorePart& part : score.parts) {
-    if (!part.value) continue;
-    sum += *part.value * part.weight, weights += part.weight;
-  }
-  score.value = sum / weights;  // growth is always known here
+  score.value = weighted_mean(score.parts);
   return score;
+}
+
+std::optional<double> weighted_mean(const std::vector<ScorePart>& parts) {
+  double sum = 0, weights = 0;
+  for (const ScorePart& part : parts) {
+    if (part.value) sum += *part.value * part.weight, weights += part.weight;
+  }
+  return weights > 0 ? std::optional(sum / weights) : std::nullopt;
 }
 
 double rank_of_score(const Score& score) {

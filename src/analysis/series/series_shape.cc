@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analysis/series/series_parts.h"
+#include "analysis/series/series.h"
 #include "analysis/statistics/statistics.h"
 
 namespace gpumemprof {
@@ -22,14 +22,6 @@ constexpr double kRegular = 0.1;     // spread of periods; above it they are tol
 constexpr double kMostSpread = 0.4;  // above it there is no period to tell
 constexpr size_t kLeastValleys = 9;   // three at each end: chance orders them so once in 64 at most
 constexpr size_t kEnoughValleys = 8;  // at each end: once in 65,536
-
-std::vector<Extremum> turns_of(const Series& series, size_t first) {
-  const auto values = series.values_from(first);
-  const auto [low, high] = std::ranges::minmax(values);
-  auto turns = turning_points(values, std::max(kTurnShare * (high - low), series.least_move));
-  for (Extremum& turn : turns) turn.index += first;
-  return turns;
-}
 
 /// What one sample usually differs by from the next.
 double usual_step(std::span<const double> values) {
@@ -91,6 +83,14 @@ bool comes_and_goes(std::span<const double> values, size_t i, double above) {
 }
 
 }  // namespace
+
+std::vector<Extremum> turns_of(const Series& series, size_t first) {
+  const auto values = series.values_from(first);
+  const auto [low, high] = std::ranges::minmax(values);
+  auto turns = turning_points(values, std::max(kTurnShare * (high - low), series.least_move));
+  for (Extremum& turn : turns) turn.index += first;
+  return turns;
+}
 
 std::optional<Spikes> find_spikes(const Series& series) {
   if (series.end < kLeastForShape) return std::nullopt;

@@ -11,7 +11,6 @@
 #include <numeric>
 #include <random>
 
-#include "analysis/series/series_parts.h"
 #include "base/size.h"
 
 namespace gpumemprof {

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <tuple>
 
 #include "analysis/statistics/growth.h"
+#include "base/json_fields.h"
 #include "input/input.h"
 
 namespace gpumemprof {
@@ -17,12 +17,6 @@ using Key = std::tuple<std::string, int64_t, int64_t, int64_t, std::string, std:
 std::string text_of(const Json& metadata, const char* key) {
   const auto it = metadata.find(key);
   return it != metadata.end() && it->is_string() ? it->get<std::string>() : std::string();
-}
-
-std::optional<uint64_t> count_of(const Json& metadata, const char* key) {
-  const auto it = metadata.find(key);
-  return it != metadata.end() && it->is_number_unsigned() ? std::optional(it->get<uint64_t>())
-                                                          : std::nullopt;
 }
 
 template <class T>
@@ -52,8 +46,8 @@ void add(const TelemetryEvent& event, bool has_samples, const Json& metadata,
   }
   raise(&series->peak_reserved_bytes, event.reserved_bytes);
   raise(&series->peak_used_bytes, event.used_bytes);
-  raise(&series->exact_peak_bytes, count_of(metadata, "peak_bytes"));
-  series->ooms = std::max(series->ooms, count_of(metadata, "oom_count").value_or(0));
+  raise(&series->exact_peak_bytes, number_field(metadata, "peak_bytes"));
+  series->ooms = std::max(series->ooms, number_field(metadata, "oom_count").value_or(0));
   if (series->command.empty()) series->command = text_of(metadata, "command");
   if (event.total_bytes) series->total_bytes = event.total_bytes;
   if (event.total_bytes && *event.total_bytes > 0) {
