@@ -1,5 +1,9 @@
 #include "lake/batch.h"
 
+#include <ranges>
+
+#include "report/words.h"
+
 namespace gpumemprof {
 
 void LakeColumn::add_bit(bool is_known) {
@@ -33,9 +37,25 @@ void LakeColumn::add_unknown() {
   add_bit(false);
 }
 
+void LakeColumn::add_words(std::string_view words) {
+  words.empty() ? add_unknown() : add(printable(words));
+}
+
 std::string_view LakeColumn::text(size_t row) const {
   return std::string_view(texts).substr(static_cast<size_t>(offsets[row]),
                                         static_cast<size_t>(offsets[row + 1] - offsets[row]));
+}
+
+LakeBatch batch_of(std::string_view columns) {
+  constexpr std::string_view kText = ":text";
+  LakeBatch batch;
+  for (const auto& word : std::views::split(columns, ' ')) {
+    std::string_view name(word.begin(), word.end());
+    const bool is_text = name.ends_with(kText);
+    if (is_text) name.remove_suffix(kText.size());
+    batch.emplace_back(name, is_text);
+  }
+  return batch;
 }
 
 }  // namespace gpumemprof

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,11 @@ struct LakeColumn {
   void add_unsigned(uint64_t number);
   void add(std::string_view text);
   void add_unknown();
+  void add_or_unknown(std::optional<uint64_t> number) {
+    number ? add_unsigned(*number) : add_unknown();
+  }
+  /// Made printable; unknown where it is empty.
+  void add_words(std::string_view words);
   bool is_known(size_t row) const { return (known[row / 8] >> (row % 8) & 1) != 0; }
   std::string_view text(size_t row) const;
 
@@ -34,6 +40,8 @@ struct LakeColumn {
 
 /// Of one length.
 using LakeBatch = std::vector<LakeColumn>;
+/// Without rows, of these columns: "step kind:text".
+LakeBatch batch_of(std::string_view columns);
 
 inline size_t rows_of(const LakeBatch& batch) {
   return batch.empty() ? 0 : static_cast<size_t>(batch[0].rows);

@@ -5,7 +5,6 @@
 
 #include "analysis/categories/category_sums.h"
 #include "lake/run.h"
-#include "report/words.h"
 
 namespace gpumemprof {
 namespace {
@@ -31,13 +30,10 @@ class Works {
   absl::flat_hash_map<uint64_t, HolderWork> known_;
 };
 
-void add_name(LakeColumn* column, const std::string& name) {
-  name.empty() ? column->add_unknown() : column->add(printable(name));
-}
-
-void add_time(LakeColumn* column, const LakeMemory& memory, uint32_t moment) {
-  const auto time_ns = time_of(memory, moment);
-  time_ns ? column->add_unsigned(*time_ns) : column->add_unknown();
+/// In a column of modules and the one of phases behind it.
+void add_work(const HolderWork& work, LakeColumn* to) {
+  to[0].add_words(work.module);
+  to[1].add_words(work.user_phase.empty() ? work.phase : work.user_phase);
 }
 
 class Intervals final : public LakeRows {
@@ -52,13 +48,9 @@ class Intervals final : public LakeRows {
         ends_(step_ends(run, memory)) {}
 
   LakeBatch columns() const override {
-    LakeBatch batch;
-    for (const char* name : {"interval", "birth_event", "death_event", "birth_time_ns",
-                             "death_time_ns", "address", "size_bytes", "stack", "stream", "thread"})
-      batch.emplace_back(name);
-    for (const char* name : {"category", "module", "phase"}) batch.emplace_back(name, true);
-    batch.emplace_back("step");
-    return batch;
+    return batch_of(
+        "interval birth_event death_event birth_time_ns death_time_ns address size_bytes stack "
+        "stream thread category:text module:text phase:text step");
   }
 
   void fill(LakeBatch* batch) override {
@@ -74,30 +66,26 @@ class Intervals final : public LakeRows {
  private:
   void add(LakeBatch& to, uint32_t block) {
     const uint32_t start = table_.start[block], end = table_.end[block];
+    const bool has_ended = end != kNone;
     size_t i = 0;
     to[i++].add(int64_t{block});
     to[i++].add(int64_t{start});
-    end == kNone ? to[i].add_unknown() : to[i].add(int64_t{end});
-    add_time(&to[++i], memory_, start);
-    end == kNone ? to[i + 1].add_unknown() : add_time(&to[i + 1], memory_, end);
-    i += 2;
-    has_addresses_ ? to[i].add_unsigned(table_.address[block]) : to[i].add_unknown();
-    to[++i].add_unsigned(table_.size_bytes[block]);
-    to[++i].add(int64_t{table_.stack[block]});
-    table_.stream.empty() ? to[i + 1].add_unknown()
-                          : to[i + 1].add(table_.streams[table_.stream[block]]);
-    i += 2;
+    has_ended ? to[i++].add(int64_t{end}) : to[i++].add_unknown();
+    to[i++].add_or_unknown(time_of(memory_, start));
+    to[i++].add_or_unknown(has_ended ? time_of(memory_, end) : std::nullopt);
+    has_addresses_ ? to[i++].add_unsigned(table_.address[block]) : to[i++].add_unknown();
+    to[i++].add_unsigned(table_.size_bytes[block]);
+    to[i++].add(int64_t{table_.stack[block]});
+    table_.stream.empty() ? to[i++].add_unknown()
+                          : to[i++].add(table_.streams[table_.stream[block]]);
     const uint32_t thread = table_.thread.empty() ? kNone : table_.thread[block];
-    thread < tables_.threads.size() ? to[i].add(int64_t{tables_.threads[thread].tid})
-                                    : to[i].add_unknown();
+    thread < tables_.threads.size() ? to[i++].add(int64_t{tables_.threads[thread].tid})
+                                    : to[i++].add_unknown();
     const uint32_t kind = table_.kind_in_end(block);
-    ++i;
-    table_.is_told ? to[i].add(std::string_view(category_name(table_.kinds[kind].category)))
-                   : to[i].add_unknown();
-    const HolderWork& work = works_.of(block, kind);
-    add_name(&to[++i], work.module);
-    add_name(&to[++i], work.user_phase.empty() ? work.phase : work.user_phase);
-    add_step(&to[++i], start);
+    table_.is_told ? to[i++].add(std::string_view(category_name(table_.kinds[kind].category)))
+                   : to[i++].add_unknown();
+    add_work(works_.of(block, kind), &to[i]);
+    add_step(&to[i + 2], start);
   }
   /// Known after the first end of a step, as in export's events.
   void add_step(LakeColumn* column, uint32_t start) {
@@ -124,10 +112,7 @@ class Earlier final : public LakeRows {
       : table_(*memory.table), works_(table_, run.whole().tables()) {}
 
   LakeBatch columns() const override {
-    LakeBatch batch;
-    for (const char* name : {"interval", "from_event", "until_event"}) batch.emplace_back(name);
-    for (const char* name : {"category", "module", "phase"}) batch.emplace_back(name, true);
-    return batch;
+    return batch_of("interval from_event until_event category:text module:text phase:text");
   }
 
   void fill(LakeBatch* batch) override {
@@ -141,9 +126,7 @@ class Earlier final : public LakeRows {
       if (until_ <= from) continue;
       to[0].add(int64_t{was.block}), to[1].add(int64_t{from}), to[2].add(int64_t{until_});
       to[3].add(std::string_view(category_name(table_.kinds[was.kind].category)));
-      const HolderWork& work = works_.of(was.block, was.kind);
-      add_name(&to[4], work.module);
-      add_name(&to[5], work.user_phase.empty() ? work.phase : work.user_phase);
+      add_work(works_.of(was.block, was.kind), &to[4]);
       ++rows;
     }
   }

@@ -12,37 +12,16 @@
 namespace gpumemprof {
 namespace {
 
-void add_text(LakeColumn* column, std::string_view text) {
-  text.empty() ? column->add_unknown() : column->add(printable(text));
-}
-
-void add_or_unknown(LakeColumn* column, std::optional<uint64_t> number) {
-  number ? column->add_unsigned(*number) : column->add_unknown();
-}
-
-LakeBatch batch_of(std::initializer_list<std::pair<const char*, bool>> columns) {
-  LakeBatch batch;
-  for (const auto& [name, is_text] : columns) batch.emplace_back(name, is_text);
-  return batch;
-}
-
 class Ranks final : public LakeRows {
  public:
   explicit Ranks(const LakeRun& run) : run_(run) {}
 
   LakeBatch columns() const override {
-    return batch_of({{"memory", false},        {"device", true},
-                     {"backend", true},        {"layer", true},
-                     {"size_basis", true},     {"is_main", false},
-                     {"is_exact", false},      {"rank", false},
-                     {"host", true},           {"pid", false},
-                     {"command", true},        {"python_version", true},
-                     {"events", false},        {"intervals", false},
-                     {"before_bytes", false},  {"peak_bytes", false},
-                     {"peak_event", false},    {"peak_time_ns", false},
-                     {"peak_reserved_bytes", false}, {"end_bytes", false},
-                     {"start_time_ns", false}, {"end_time_ns", false},
-                     {"wall_offset_ns", false}});
+    return batch_of(
+        "memory device:text backend:text layer:text size_basis:text is_main is_exact rank "
+        "host:text pid command:text python_version:text events intervals before_bytes peak_bytes "
+        "peak_event peak_time_ns peak_reserved_bytes end_bytes start_time_ns end_time_ns "
+        "wall_offset_ns");
   }
 
   void fill(LakeBatch* batch) override {
@@ -70,31 +49,31 @@ class Ranks final : public LakeRows {
     to[i++].add(std::string_view(is_requested ? "requested" : "allocated"));
     to[i++].add(int64_t{is_main});
     to[i++].add(int64_t{known && is_exact(whole.analysis(), *known) && table.left_out_events == 0});
-    add_or_unknown(&to[i++], process.rank);
-    add_text(&to[i++], has_process ? process.host : "");
-    has_process ? to[i].add(int64_t{process.pid}) : to[i].add_unknown();
-    add_text(&to[++i], has_process ? process.command : "");
-    add_text(&to[++i], has_process ? process.python_version : "");
-    to[++i].add(int64_t{table.moments()} - 1);
+    to[i++].add_or_unknown(process.rank);
+    to[i++].add_words(has_process ? process.host : "");
+    has_process ? to[i++].add(int64_t{process.pid}) : to[i++].add_unknown();
+    to[i++].add_words(has_process ? process.command : "");
+    to[i++].add_words(has_process ? process.python_version : "");
+    to[i++].add(int64_t{table.moments()} - 1);
     int64_t lived = 0;
     for (uint32_t b = 0; b < table.blocks(); ++b) lived += table.end[b] > table.start[b];
-    to[++i].add(lived);
-    to[++i].add_unsigned(table.earlier_bytes);
+    to[i++].add(lived);
+    to[i++].add_unsigned(table.earlier_bytes);
     // The highest moment may have been among events that were dropped: no other replaces it.
     const uint64_t shown = table.level_at(table.peak);
     const uint64_t peak = known ? known->figures.peak_bytes : shown;
     const bool is_here = peak == shown;
-    to[++i].add_unsigned(peak);
-    is_here ? to[i + 1].add(int64_t{table.peak}) : to[i + 1].add_unknown();
-    add_or_unknown(&to[i + 2], is_here ? time_of(memory, table.peak) : std::nullopt);
-    add_or_unknown(&to[i + 3], most_reserved(table));
-    to[i + 4].add_unsigned(table.level_at(table.moments() - 1));
-    add_or_unknown(&to[i + 5], memory.has_times && !whole.is_snapshot()
-                                   ? std::optional(whole.analysis().start_time_ns)
-                                   : std::nullopt);
-    add_or_unknown(&to[i + 6], has_process && memory.has_times ? process.end_time_ns : std::nullopt);
+    to[i++].add_unsigned(peak);
+    is_here ? to[i++].add(int64_t{table.peak}) : to[i++].add_unknown();
+    to[i++].add_or_unknown(is_here ? time_of(memory, table.peak) : std::nullopt);
+    to[i++].add_or_unknown(most_reserved(table));
+    to[i++].add_unsigned(table.level_at(table.moments() - 1));
+    to[i++].add_or_unknown(memory.has_times && !whole.is_snapshot()
+                               ? std::optional(whole.analysis().start_time_ns)
+                               : std::nullopt);
+    to[i++].add_or_unknown(has_process && memory.has_times ? process.end_time_ns : std::nullopt);
     const bool has_wall = has_process && wall_time(process, 0).known;
-    has_wall ? to[i + 7].add(process.realtime_offset_ns) : to[i + 7].add_unknown();
+    has_wall ? to[i].add(process.realtime_offset_ns) : to[i].add_unknown();
   }
   static std::optional<uint64_t> most_reserved(const BlockTable& table) {
     if (table.reserved.empty()) return std::nullopt;
@@ -122,11 +101,7 @@ class Stacks final : public LakeRows {
   }
 
   LakeBatch columns() const override {
-    return batch_of({{"stack", false},
-                     {"depth", false},
-                     {"line", true},
-                     {"frames", true},
-                     {"folded", true}});
+    return batch_of("stack depth line:text frames:text folded:text");
   }
 
   void fill(LakeBatch* batch) override {
@@ -178,7 +153,7 @@ class Samples final : public LakeRows {
   explicit Samples(const LakeMemory& memory) : memory_(memory) {}
 
   LakeBatch columns() const override {
-    return batch_of({{"event", false}, {"time_ns", false}, {"name", true}, {"value_bytes", false}});
+    return batch_of("event time_ns name:text value_bytes");
   }
 
   void fill(LakeBatch* batch) override {
@@ -194,7 +169,7 @@ class Samples final : public LakeRows {
         if (rows == kMostRows) return;
         const uint32_t moment = series->moments[next_];
         to[0].add(int64_t{moment});
-        add_or_unknown(&to[1], time_of(memory_, moment));
+        to[1].add_or_unknown(time_of(memory_, moment));
         to[2].add(std::string_view(name));
         to[3].add_unsigned(series->values[next_]);
       }
@@ -226,13 +201,8 @@ class Steps final : public LakeRows {
   }
 
   LakeBatch columns() const override {
-    return batch_of({{"kind", true},
-                     {"name", true},
-                     {"step", false},
-                     {"begin_event", false},
-                     {"end_event", false},
-                     {"begin_time_ns", false},
-                     {"end_time_ns", false}});
+    return batch_of(
+        "kind:text name:text step begin_event end_event begin_time_ns end_time_ns");
   }
 
   void fill(LakeBatch* batch) override {
@@ -240,8 +210,8 @@ class Steps final : public LakeRows {
     for (size_t rows = 0; next_ < told_.size() && rows < kMostRows; ++next_, ++rows) {
       const Told& told = told_[next_];
       to[0].add(std::string_view(told.kind));
-      add_text(&to[1], told.name);
-      add_or_unknown(&to[2], told.number);
+      to[1].add_words(told.name);
+      to[2].add_or_unknown(told.number);
       for (size_t side = 0; side < 2; ++side) {
         const std::optional<Place>& place = side == 0 ? told.begin : told.end;
         place ? to[3 + side].add(int64_t{place->moment}) : to[3 + side].add_unknown();

@@ -28,10 +28,7 @@ class Slices final : public LakeRows {
   }
 
   LakeBatch columns() const override {
-    LakeBatch batch;
-    for (const char* name : {"slice", "slice_ns", "net_bytes", "rise_bytes"})
-      batch.emplace_back(name);
-    return batch;
+    return batch_of("slice slice_ns net_bytes rise_bytes");
   }
 
   void fill(LakeBatch* batch) override {
