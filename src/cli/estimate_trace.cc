@@ -12,8 +12,8 @@
 #include "cli/progress.h"
 #include "cli/trace_subjects.h"
 #include "estimate/answer.h"
+#include "estimate/configuration_answer.h"
 #include "estimate/prices.h"
-#include "estimate/search.h"
 #include "estimate/trace_prediction.h"
 #include "report/estimate_report.h"
 

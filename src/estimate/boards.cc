@@ -34,17 +34,8 @@ const std::vector<BoardFacts>& table() {
 std::span<const BoardFacts> known_boards() { return table(); }
 
 const char* verdict_name(FitVerdict verdict) {
-  switch (verdict) {
-    case FitVerdict::kFits:
-      return "fits";
-    case FitVerdict::kMayFit:
-      return "may fit";
-    case FitVerdict::kDoesNotFit:
-      return "does not fit";
-    case FitVerdict::kUnknown:
-      break;
-  }
-  return "unknown";
+  constexpr const char* kNames[] = {"fits", "may fit", "does not fit", "unknown"};
+  return kNames[static_cast<size_t>(verdict)];
 }
 
 std::optional<PredictedBytes> bytes_that_must_fit(const Prediction& prediction) {

@@ -37,16 +37,12 @@ class TopLevelKeys : public nlohmann::json_sax<Json> {
     return leave();
   }
   bool key(std::string& name) override {
-    if (depth_ == 1) {
-      key_ = name;
-      return true;
-    }
+    if (depth_ == 1) key_ = name;
     return true;
   }
-  bool parse_error(size_t offset, const std::string& token,
+  bool parse_error(size_t offset, const std::string&,
                    const nlohmann::detail::exception&) override {
     error = {ErrorCode::kBadInput, "is not valid JSON", offset == 0 ? 0 : offset - 1};
-    (void)token;
     return false;
   }
 

@@ -1,7 +1,8 @@
 #include "estimate/configuration_answer.h"
 
+#include <algorithm>
+
 #include "estimate/prices.h"
-#include "estimate/search.h"
 
 namespace gpumemprof {
 namespace {
@@ -111,6 +112,20 @@ Result<EstimateAnswer> answer_configuration(std::string_view config,
       return std::unexpected(done.error());
   }
   return answer;
+}
+
+uint64_t largest_batch_that(absl::FunctionRef<bool(uint64_t)> fits, uint64_t most) {
+  uint64_t good = 0, bad = 1;
+  while (bad <= most && fits(bad)) {
+    good = bad;
+    bad = std::min(2 * bad, most + 1);
+    if (good == most) return most;
+  }
+  while (bad - good > 1) {
+    const uint64_t middle = good + (bad - good) / 2;
+    (fits(middle) ? good : bad) = middle;
+  }
+  return good;
 }
 
 }  // namespace gpumemprof

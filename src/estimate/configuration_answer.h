@@ -2,6 +2,8 @@
 // batch, where it fits.
 #pragma once
 
+#include <absl/functional/function_ref.h>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,5 +33,9 @@ Result<EstimateAnswer> answer_configuration(std::string_view config,
 /// batch.
 Result<uint64_t> largest_batch_that_fits(const ModelShape& shape, TrainingSetup setup,
                                          uint64_t capacity_bytes);
+
+/// Batches are tried in powers of two, then by halving the gap: some 2·log2 of the answer. 0: not
+/// even one fits; `most`: it does too. Right where whatever is below a batch that fits fits too.
+uint64_t largest_batch_that(absl::FunctionRef<bool(uint64_t)> fits, uint64_t most);
 
 }  // namespace gpumemprof

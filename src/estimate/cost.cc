@@ -46,7 +46,7 @@ std::optional<uint64_t> board_bytes(const Analysis& analysis, const Tables& tabl
   return std::nullopt;
 }
 
-Prediction exactly(uint64_t bytes) {
+Prediction exact_prediction(uint64_t bytes) {
   Prediction out;
   out.device = PredictedBytes{bytes, bytes, bytes};
   return out;
@@ -89,7 +89,7 @@ Status add_saving(const DeviceAnalysis& device, const AdviceReport* advice,
   CostSaving saving{.kind = best->kind, .basis = best->basis, .bytes = best->bytes};
   saving.need_bytes = *cost->need_bytes - std::min(*cost->need_bytes, best->bytes);
   if (!options.boards.empty()) {
-    auto cheapest = cheapest_that_fits(exactly(saving.need_bytes), options.boards);
+    auto cheapest = cheapest_that_fits(exact_prediction(saving.need_bytes), options.boards);
     if (!cheapest) return std::unexpected(cheapest.error());
     saving.cheapest = *cheapest;
   }
@@ -169,7 +169,7 @@ Result<Cost> cost_of(const Analysis& analysis, const Tables& tables, const Advic
     cost.board_bytes.reset();
   }
   if (!options.boards.empty()) {
-    auto cheapest = cheapest_that_fits(exactly(*cost.need_bytes), options.boards);
+    auto cheapest = cheapest_that_fits(exact_prediction(*cost.need_bytes), options.boards);
     if (!cheapest) return std::unexpected(cheapest.error());
     cost.cheapest = *cheapest;
   }

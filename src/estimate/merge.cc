@@ -21,13 +21,6 @@ bool same_call(const ConvolutionCall& a, const ConvolutionCall& b) {
 
 }  // namespace
 
-ScaledTrace ScaledTrace::of_one(StepTrace trace) {
-  ScaledTrace one;
-  one.high_batch_ = trace.facts.batch;
-  one.low_ = std::move(trace);
-  return one;
-}
-
 Result<ScaledTrace> ScaledTrace::merge(StepTrace low, const StepTrace& high) {
   const auto differs = [](std::string how) {
     return fail(ErrorCode::kUnsupported,
@@ -65,7 +58,6 @@ uint64_t ScaledTrace::scaled(uint64_t low_bytes, uint64_t high_bytes, uint64_t b
 
 StepTrace ScaledTrace::at(uint64_t batch) const {
   StepTrace result = low_;
-  if (!follows_batch()) return result;
   result.facts.batch = batch;
   for (size_t i = 0; i < result.events.size(); ++i) {
     if (result.events[i].kind == TracedEvent::Kind::kAlloc)

@@ -15,11 +15,8 @@ class ScaledTrace {
   /// Errors: kUnsupported, one sentence that names the first event that differs in more than its
   /// sizes, or that the traces say no two batches. Then only a trace at the wanted batch helps.
   static Result<ScaledTrace> merge(StepTrace low, const StepTrace& high);
-  /// One trace, at its own batch alone.
-  static ScaledTrace of_one(StepTrace trace);
 
-  bool follows_batch() const { return high_batch_ != low_.facts.batch; }
-  /// The events at `batch`; of one trace: the trace itself, whatever is asked for.
+  /// The events at `batch`.
   StepTrace at(uint64_t batch) const;
   const StepTrace& low() const { return low_; }
 

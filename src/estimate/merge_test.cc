@@ -12,7 +12,6 @@ TEST(Merge, SizesAreAPlusBTimesTheBatch) {
       trace_of("a 0 1000 0 - 0\na 1 64 0 - 0\nc f 0 200 400 36 9 1 1 3 8 0\nf 0\n", 2),
       trace_of("a 0 1000 0 - 0\na 1 128 0 - 0\nc f 0 400 800 36 9 1 1 3 8 0\nf 0\n", 4));
   ASSERT_TRUE(merged) << merged.error().message;
-  EXPECT_TRUE(merged->follows_batch());
   const StepTrace at = merged->at(7);
   EXPECT_EQ(at.facts.batch, 7u);
   EXPECT_EQ(at.events[0].bytes, 1000u);
@@ -52,13 +51,6 @@ TEST(Merge, AnotherOrderIsRefusedWithTheEvent) {
   EXPECT_FALSE(ScaledTrace::merge(low, low));
   EXPECT_FALSE(ScaledTrace::merge(trace_of("c f 0 1 1 1 9 1 1 3 8 0\n", 2),
                                   trace_of("c f 1 1 1 1 9 1 1 3 8 0\n", 4)));
-}
-
-TEST(Merge, OneTraceIsWhatItIsAtEveryBatch) {
-  const ScaledTrace one = ScaledTrace::of_one(trace_of("a 0 10 0 - 0\n", 3));
-  EXPECT_FALSE(one.follows_batch());
-  EXPECT_EQ(one.at(100).events[0].bytes, 10u);
-  EXPECT_EQ(one.at(100).facts.batch, 3u);
 }
 
 }  // namespace

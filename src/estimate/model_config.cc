@@ -1,5 +1,7 @@
 #include "estimate/model_config.h"
 
+#include <algorithm>
+
 #include "estimate/parameters.h"
 
 namespace gpumemprof {
@@ -21,6 +23,17 @@ double ConfigReader::share(const char* name, double fallback) {
   if (value) return *value;
   if (!error_) error_ = value.error();
   return fallback;
+}
+
+void ConfigReader::heads(const char* groups, uint64_t usual_groups, const char* dim,
+                         ModelShape* shape) {
+  shape->kv_heads = count(groups, usual_groups, kMaxWidth, 1);
+  if (shape->heads % shape->kv_heads != 0) {
+    refuse(ErrorCode::kBadInput, groups + (": " + std::to_string(shape->kv_heads)) +
+                                     " does not divide the " + std::to_string(shape->heads) +
+                                     " heads");
+  }
+  shape->head_dim = count(dim, std::max<uint64_t>(1, shape->hidden / shape->heads), kMaxWidth, 1);
 }
 
 void ConfigReader::refuse(ErrorCode code, std::string message) {

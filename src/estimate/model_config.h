@@ -36,6 +36,8 @@ class ConfigReader {
   bool is_null(const char* name) const { return values_.is_null(name); }
   const ConfigList* list(const char* name) const { return values_.list(name); }
   const ConfigTexts* texts(const char* name) const { return values_.texts(name); }
+  /// Groups of heads that share keys and values, and how wide a head is; `heads` is read.
+  void heads(const char* groups, uint64_t usual_groups, const char* dim, ModelShape* shape);
   void refuse(ErrorCode code, std::string message);
   const std::optional<Error>& error() const { return error_; }
 

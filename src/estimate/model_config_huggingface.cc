@@ -14,14 +14,7 @@ void read_width(Reader& read, ModelShape& shape) {
   shape.layers = read.required("num_hidden_layers", kMaxLayers);
   shape.hidden = read.required("hidden_size", kMaxWidth);
   shape.heads = read.required("num_attention_heads", kMaxWidth);
-  shape.kv_heads = read.count("num_key_value_heads", shape.heads, kMaxWidth, 1);
-  if (shape.heads % shape.kv_heads != 0) {
-    read.refuse(ErrorCode::kBadInput, "num_key_value_heads: " + std::to_string(shape.kv_heads) +
-                                          " does not divide the " + std::to_string(shape.heads) +
-                                          " heads");
-  }
-  shape.head_dim =
-      read.count("head_dim", std::max<uint64_t>(1, shape.hidden / shape.heads), kMaxWidth, 1);
+  read.heads("num_key_value_heads", shape.heads, "head_dim", &shape);
   shape.ffn = read.required("intermediate_size", kMaxWidth);
   shape.vocabulary = read.required("vocab_size", kMaxVocabulary);
   shape.trained_positions = read.count("max_position_embeddings", 0, kMaxTokens);

@@ -100,14 +100,7 @@ Result<ModelShape> megatron_shape(const ConfigValues& values) {
   shape.hidden = read.required("hidden_size", kMaxWidth);
   shape.heads = read.required("num_attention_heads", kMaxWidth);
   const bool grouped = read.flag("group_query_attention", false);
-  shape.kv_heads = grouped ? read.count("num_query_groups", 1, kMaxWidth, 1) : shape.heads;
-  if (shape.heads % shape.kv_heads != 0) {
-    read.refuse(ErrorCode::kBadInput, "num_query_groups: " + std::to_string(shape.kv_heads) +
-                                          " does not divide the " + std::to_string(shape.heads) +
-                                          " heads");
-  }
-  shape.head_dim =
-      read.count("kv_channels", std::max<uint64_t>(1, shape.hidden / shape.heads), kMaxWidth, 1);
+  read.heads(grouped ? "num_query_groups" : "num_attention_heads", 1, "kv_channels", &shape);
   shape.gated_mlp = read.flag("swiglu", false);
   const uint64_t usual_ffn = shape.gated_mlp ? shape.hidden * 8 / 3 / 64 * 64 : shape.hidden * 4;
   shape.ffn = read.count("ffn_hidden_size", std::max<uint64_t>(1, usual_ffn), 4 * kMaxWidth, 1);

@@ -131,12 +131,6 @@ WeightGroup tied_output(const ModelShape& shape) {
   return {"output layer", shape.vocabulary, shape.hidden, 1, WeightSplit::kTensor};
 }
 
-uint64_t elements_of(const WeightGroups& groups) {
-  uint64_t sum = 0;
-  for (const WeightGroup& group : groups) sum += group.elements();
-  return sum;
-}
-
 double rough_parameter_count(const ModelShape& shape) {
   const auto rough = [](const WeightGroups& groups) {
     double sum = 0;
@@ -150,20 +144,6 @@ double rough_parameter_count(const ModelShape& shape) {
   for (uint64_t i = 0; i < shape.encoder_layers; ++i) sum += rough(encoder_layer_weights(shape, i));
   for (uint64_t i = 0; i < shape.layers + shape.extra_prediction_layers; ++i)
     sum += rough(layer_weights(shape, i));
-  return sum;
-}
-
-uint64_t parameter_count(const ModelShape& shape) {
-  uint64_t sum = elements_of(embedding_weights(shape)) + elements_of(output_weights(shape));
-  for (uint64_t i = 0; i < shape.encoder_layers; ++i)
-    sum += elements_of(encoder_layer_weights(shape, i));
-  for (uint64_t i = 0; i < shape.layers; ++i) sum += elements_of(layer_weights(shape, i));
-  // A further prediction layer: a layer like the last, two norms before it, and the projection that
-  // joins its inputs.
-  for (uint64_t i = 0; i < shape.extra_prediction_layers; ++i) {
-    sum += elements_of(layer_weights(shape, shape.layers - 1)) + 2 * shape.hidden * shape.hidden +
-           3 * shape.hidden * (shape.norm_bias ? 2 : 1);
-  }
   return sum;
 }
 

@@ -37,10 +37,7 @@ WeightGroups output_weights(const ModelShape& shape);
 /// The matrix that a tied output layer shares with the embedding.
 WeightGroup tied_output(const ModelShape& shape);
 
-uint64_t elements_of(const WeightGroups& groups);
 /// As a double, which cannot wrap: for judging whether a configuration is believable.
 double rough_parameter_count(const ModelShape& shape);
-/// All of the model, each weight once.
-uint64_t parameter_count(const ModelShape& shape);
 
 }  // namespace gpumemprof

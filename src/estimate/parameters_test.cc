@@ -3,10 +3,31 @@
 #include <gtest/gtest.h>
 
 #include "estimate/closed_form_for_tests.h"
-#include "estimate/rank_weights.h"
+#include "estimate/rank_bytes.h"
 
 namespace gpumemprof {
 namespace {
+
+uint64_t elements_of(const WeightGroups& groups) {
+  uint64_t sum = 0;
+  for (const WeightGroup& group : groups) sum += group.elements();
+  return sum;
+}
+
+/// All of the model, each weight once.
+uint64_t parameter_count(const ModelShape& shape) {
+  uint64_t sum = elements_of(embedding_weights(shape)) + elements_of(output_weights(shape));
+  for (uint64_t i = 0; i < shape.encoder_layers; ++i)
+    sum += elements_of(encoder_layer_weights(shape, i));
+  for (uint64_t i = 0; i < shape.layers; ++i) sum += elements_of(layer_weights(shape, i));
+  // A further prediction layer: a layer like the last, two norms before it, and the projection that
+  // joins its inputs.
+  for (uint64_t i = 0; i < shape.extra_prediction_layers; ++i) {
+    sum += elements_of(layer_weights(shape, shape.layers - 1)) + 2 * shape.hidden * shape.hidden +
+           3 * shape.hidden * (shape.norm_bias ? 2 : 1);
+  }
+  return sum;
+}
 
 uint64_t count_of(const char* config) { return parameter_count(read_case(config).shape); }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "estimate/activations.h"
-#include "estimate/rank_weights.h"
 
 namespace gpumemprof {
 namespace {

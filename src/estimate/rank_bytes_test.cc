@@ -6,7 +6,6 @@
 
 #include "base/size.h"
 #include "estimate/closed_form_for_tests.h"
-#include "estimate/rank_weights.h"
 
 namespace gpumemprof {
 namespace {

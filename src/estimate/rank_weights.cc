@@ -1,4 +1,4 @@
-#include "estimate/rank_weights.h"
+#include "estimate/rank_bytes.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "estimate/search.h"
+#include "estimate/configuration_answer.h"
 
 #include <gtest/gtest.h>
 

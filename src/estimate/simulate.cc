@@ -21,11 +21,8 @@ class StepSimulation {
         blocks_(trace.storages, kNoBlock),
         sizes_(trace.storages, 0) {}
 
-  StepPeaks run(const StepObserver* observer) {
-    for (at_ = 0; at_ < trace_.events.size() && !ended(); ++at_) {
-      step(trace_.events[at_]);
-      if (observer != nullptr) (*observer)(at_, simulator_);
-    }
+  StepPeaks run() {
+    for (at_ = 0; at_ < trace_.events.size() && !ended(); ++at_) step(trace_.events[at_]);
     const AllocatorStatistics& end = simulator_.statistics();
     peaks_.allocated_bytes = end.allocated.peak;
     peaks_.reserved_bytes = end.reserved.peak;
@@ -119,12 +116,7 @@ class StepSimulation {
 
 StepPeaks simulate_steps(const StepTrace& trace, const AllocatorConfig& config,
                          const Release& release, const LibraryTable& table) {
-  return StepSimulation(trace, config, release, table).run(nullptr);
-}
-
-StepPeaks simulate_steps(const StepTrace& trace, const AllocatorConfig& config,
-                         const Release& release, const LibraryTable& table, StepObserver observer) {
-  return StepSimulation(trace, config, release, table).run(&observer);
+  return StepSimulation(trace, config, release, table).run();
 }
 
 }  // namespace gpumemprof

@@ -1,8 +1,6 @@
 // A traced loop on PyTorch's allocator: how high it comes, and what is there then.
 #pragma once
 
-#include <absl/functional/function_ref.h>
-
 #include <cstdint>
 #include <optional>
 
@@ -25,12 +23,8 @@ struct StepPeaks {
   bool is_beyond_measure = false;  ///< more than 2^60 bytes, or too many steps: ended there
 };
 
-/// Without a limit in `config` nothing runs out. `observer`, where given, is called after every
-/// event.
-using StepObserver = absl::FunctionRef<void(uint64_t event, const Simulator& simulator)>;
+/// Without a limit in `config` nothing runs out.
 StepPeaks simulate_steps(const StepTrace& trace, const AllocatorConfig& config,
                          const Release& release, const LibraryTable& table);
-StepPeaks simulate_steps(const StepTrace& trace, const AllocatorConfig& config,
-                         const Release& release, const LibraryTable& table, StepObserver observer);
 
 }  // namespace gpumemprof

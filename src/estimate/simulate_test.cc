@@ -6,7 +6,7 @@
 
 #include "allocator/replay.h"
 #include "base/size.h"
-#include "estimate/search.h"
+#include "estimate/configuration_answer.h"
 #include "estimate/trace_for_tests.h"
 #include "estimate/trace_prediction.h"
 

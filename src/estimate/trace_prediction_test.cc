@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "base/size.h"
+#include "estimate/configuration_answer.h"
 #include "estimate/merge.h"
-#include "estimate/search.h"
 #include "estimate/trace_for_tests.h"
 
 namespace gpumemprof {

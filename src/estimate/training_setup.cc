@@ -115,8 +115,13 @@ class OptionTaker {
     for (const auto& [known, target, most] : counts()) {
       if (name == known) return count(option, target, most);
     }
-    return fail(ErrorCode::kUsage,
-                "unknown setting " + name + "; known are " + std::string(setup_option_names()));
+    return fail(
+        ErrorCode::kUsage,
+        "unknown setting " + name +
+            "; known are batch, sequence, decoder-sequence, micro-batches, optimizer, precision, "
+            "checkpointing, attention, fused-loss, tp, pp, vpp, cp, ep, etp, dp, "
+            "sequence-parallel, distributed-optimizer, zero, fsdp, stage, workspace, "
+            "device-constant, capacity-factor, inference, kv-dtype, context, page");
   }
 
  private:
@@ -292,14 +297,6 @@ Result<TrainingSetup> training_setup(const ConfigValues& values, const ModelShap
     setup.cache_element_bytes = setup.precision == TrainingPrecision::kFp32 ? 4 : 2;
   if (auto done = check(shape, setup); !done) return std::unexpected(done.error());
   return setup;
-}
-
-std::string_view setup_option_names() {
-  return "batch, sequence, decoder-sequence, micro-batches, optimizer, precision, checkpointing, "
-         "attention, fused-loss, "
-         "tp, pp, vpp, cp, ep, etp, dp, sequence-parallel, distributed-optimizer, zero, fsdp, "
-         "stage, workspace, device-constant, "
-         "capacity-factor, inference, kv-dtype, context, page";
 }
 
 const char* optimizer_name(OptimizerKind kind) { return word_of(kOptimizers, kind); }

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -79,9 +78,6 @@ using SetupOption = std::pair<std::string, std::string>;
 /// page. Errors: kUsage for an option, kBadInput for the file; one sentence.
 Result<TrainingSetup> training_setup(const ConfigValues& values, const ModelShape& shape,
                                      const std::vector<SetupOption>& options);
-
-/// The names that are said with --set, for help and for messages.
-std::string_view setup_option_names();
 
 const char* optimizer_name(OptimizerKind kind);
 const char* precision_name(TrainingPrecision precision);
