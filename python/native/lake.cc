@@ -10,7 +10,7 @@
 #include "native/arrow_capsule.h"
 #include "native/lake_stream.h"
 #include "native/raise.h"
-#include "page/index_key.h"
+#include "page/index_file.h"
 #include "report/describe/facts.h"
 #include "report/words.h"
 #include "trace/anonymizer.h"

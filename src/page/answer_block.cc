@@ -56,19 +56,6 @@ void add_kind(const CategoryHolder& kind, uint32_t stack, const Tables& tables, 
   if (kind.why != WhyUnknown::kNone) (*out)["why_unknown"] = why_unknown_text(kind.why);
 }
 
-/// Calls see(block) for each block of the window that is `taken`; null takes all.
-template <class See>
-void each_taken(PageRequest& request, const std::vector<uint8_t>* taken,
-                const PageRequest::Window& window, const See& see) {
-  const BlockTable& table = request.table();
-  const auto look = [&](uint32_t block) {
-    if (taken == nullptr || (*taken)[block]) see(block);
-  };
-  table.each_live(window.from, look);
-  const uint32_t last = table.started_by(window.to - 1);
-  for (uint32_t b = table.started_by(window.from); b < last; ++b) look(b);
-}
-
 }  // namespace
 
 PageAnswer block_answer(PageRequest& request) {
@@ -140,7 +127,8 @@ PageAnswer search_answer(PageRequest& request) {
   const uint64_t moments = window.to - window.from;
   std::vector<uint32_t> hits(std::min<uint64_t>(columns, moments)), listed, begin;
   uint64_t matches = 0, bytes = 0;
-  each_taken(request, taken.get(), window, [&](uint32_t block) {
+  table.each_live(window.from, window.to, [&](uint32_t block) {
+    if (taken != nullptr && !(*taken)[block]) return;
     ++matches, bytes += table.size_bytes[block];
     const uint64_t at = std::max(table.start[block], window.from) - window.from;
     ++hits[static_cast<size_t>(at * hits.size() / moments)];

@@ -48,9 +48,7 @@ Alive best_alive(const BlockTable& table, const PageRequest::Window& window,
       std::ranges::push_heap(alive.listed, better);
     }
   };
-  table.each_live(window.from, see);
-  const uint32_t last = table.started_by(window.to - 1);
-  for (uint32_t b = table.started_by(window.from); b < last; ++b) see(b);
+  table.each_live(window.from, window.to, see);
   std::ranges::sort_heap(alive.listed, better);
   return alive;
 }
@@ -84,18 +82,11 @@ void add_blocks(PageRequest& request, const std::vector<uint32_t>& listed, Colum
   const uint32_t process = tables.devices[of.index].process;
   Names modules;
   Json stacks = Json::object();
-  std::vector<uint32_t> start, end, high, low, stack, module, stream, thread;
-  std::vector<uint64_t> size;
-  std::vector<uint8_t> category;
+  std::vector<uint32_t> module;
   absl::flat_hash_map<uint64_t, uint32_t> module_of_kind;
   absl::flat_hash_set<uint32_t> named;
   for (const uint32_t b : listed) {
-    start.push_back(table.start[b]), end.push_back(table.end[b]);
-    size.push_back(table.size_bytes[b]), stack.push_back(table.stack[b]);
-    high.push_back(static_cast<uint32_t>(table.address[b] >> 32));
-    low.push_back(static_cast<uint32_t>(table.address[b]));
     const uint32_t kind = table.kind_in_end(b);
-    category.push_back(static_cast<uint8_t>(table.kinds[kind].category));
     const auto [known, is_new] =
         module_of_kind.try_emplace(uint64_t{table.stack[b]} << 32 | kind, 0);
     if (is_new) {
@@ -107,15 +98,26 @@ void add_blocks(PageRequest& request, const std::vector<uint32_t>& listed, Colum
       stacks[std::to_string(table.stack[b])] =
           headline_text(tables, headline_node(tables, table.stack[b]), "");
     }
-    stream.push_back(table.stream.empty() ? kNone : of.stream_of[table.stream[b]]);
-    thread.push_back(
-        table.thread.empty() || table.thread[b] >= tables.threads.size() ? kNone : table.thread[b]);
   }
-  out->add("id", listed), out->add("start", start), out->add("end", end);
-  out->add("size_bytes", size), out->add("address_hi", high), out->add("address_lo", low);
-  out->add("stack", stack), out->add("category", category), out->add("module", module);
-  out->add("stream", stream), out->add("thread", thread);
-  out->add("process", std::vector<uint32_t>(listed.size(), process));
+  const auto add = [&](const char* name, const auto& get) { out->add(name, listed, get); };
+  out->add("id", listed);
+  add("start", [&](uint32_t b) { return table.start[b]; });
+  add("end", [&](uint32_t b) { return table.end[b]; });
+  add("size_bytes", [&](uint32_t b) { return table.size_bytes[b]; });
+  add("address_hi", [&](uint32_t b) { return static_cast<uint32_t>(table.address[b] >> 32); });
+  add("address_lo", [&](uint32_t b) { return static_cast<uint32_t>(table.address[b]); });
+  add("stack", [&](uint32_t b) { return table.stack[b]; });
+  add("category", [&](uint32_t b) {
+    return static_cast<uint8_t>(table.kinds[table.kind_in_end(b)].category);
+  });
+  out->add("module", module);
+  add("stream",
+      [&](uint32_t b) { return table.stream.empty() ? kNone : of.stream_of[table.stream[b]]; });
+  add("thread", [&](uint32_t b) {
+    return table.thread.empty() || table.thread[b] >= tables.threads.size() ? kNone
+                                                                            : table.thread[b];
+  });
+  add("process", [&](uint32_t) { return process; });
   (*header)["modules"] = modules.json(), (*header)["stacks"] = std::move(stacks);
 }
 

@@ -190,11 +190,7 @@ PageAnswer compare_answer(PageRequest& request, PageFile& other, const DocumentO
                  {"total_a", merged.bytes_a[0]},
                  {"total_b", merged.bytes_b[0]},
                  {"document", *document}};
-  for (const char* member : {"labels", "kinds", "files", "lines"}) header[member] = Json::array();
-  for (const HeldTree::Label& label : merged.labels) {
-    header["labels"].push_back(label.text), header["kinds"].push_back(label.kind);
-    header["files"].push_back(label.file), header["lines"].push_back(label.line);
-  }
+  add_labels(merged.labels, &header);
   Columns out;
   out.add("parent", merged.parent), out.add("label", merged.label);
   out.add("bytes_a", merged.bytes_a), out.add("bytes_b", merged.bytes_b);

@@ -45,30 +45,27 @@ PageAnswer levels_answer(PageRequest& request) {
   const BlockTable& table = request.table();
   const auto columns = levels->columns(window.from, window.to, wanted);
   std::vector<uint32_t> begin, event;
-  std::vector<uint64_t> total, least, last, values;
+  std::vector<uint64_t> total, values;
   for (const KeyLevels::Column& column : columns) {
     begin.push_back(column.from), event.push_back(column.range.most_at);
-    total.push_back(column.range.most), least.push_back(column.range.least);
-    last.push_back(column.last);
+    total.push_back(column.range.most);
   }
   begin.push_back(window.to);
   for (const std::vector<uint64_t>& row : levels->values(event))
     values.insert(values.end(), row.begin(), row.end());
   Columns out;
   out.add("begin", begin), out.add("event", event);
-  out.add("total", total), out.add("min", least), out.add("last", last);
+  out.add("total", total);
+  out.add("min", columns, [](const KeyLevels::Column& column) { return column.range.least; });
+  out.add("last", columns, &KeyLevels::Column::last);
   out.add("values", values);
   const auto add_series = [&](const char* name, const SparseSeries& series) {
-    if (series.empty()) return;
-    std::vector<uint64_t> at;
-    for (const uint32_t moment : event) at.push_back(series.at(moment));
-    out.add(name, at);
+    if (!series.empty()) out.add(name, event, [&](uint32_t moment) { return series.at(moment); });
   };
   const PageDevice& of = request.file().devices()[device];
   if (of.table->times.size() != 0) {
-    std::vector<uint64_t> time;
-    for (const uint32_t moment : event) time.push_back(time_of(request.file(), of, moment));
-    out.add("time_ns", time);
+    out.add("time_ns", event,
+            [&](uint32_t moment) { return time_of(request.file(), of, moment); });
   }
   add_series("reserved", table.reserved);
   // Of all blocks: beside those of a filter they would say what is not so.
@@ -98,16 +95,15 @@ PageAnswer times_answer(PageRequest& request) {
   const PageDevice& of = request.file().devices()[device];
   const uint32_t moments = window.to - window.from;
   std::vector<uint32_t> event;
-  std::vector<uint64_t> time;
   const uint32_t count = std::min(columns, moments);
   for (uint32_t i = 0; i < count; ++i) {
     // The first and last are exact; the others are as far apart as possible.
     const uint64_t step = count == 1 ? 0 : uint64_t{moments - 1} * i / (count - 1);
     event.push_back(window.from + static_cast<uint32_t>(step));
-    time.push_back(time_of(request.file(), of, event.back()));
   }
   Columns out;
-  out.add("event", event), out.add("time_ns", time);
+  out.add("event", event);
+  out.add("time_ns", event, [&](uint32_t moment) { return time_of(request.file(), of, moment); });
   return columns_answer(
       out.finish({{"from", window.from}, {"to", window.to}, {"is_exact", count == moments}}));
 }

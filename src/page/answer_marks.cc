@@ -26,27 +26,21 @@ class Marks {
   struct Mark {
     uint32_t event, end, label, stack;
     uint64_t bytes;
-    Kind kind;
+    uint8_t kind;
   };
   void add(Kind kind, uint32_t event, uint32_t end, std::string label, uint64_t bytes = 0,
            uint32_t stack = 0) {
     const auto [known, is_new] = known_.try_emplace(std::move(label), labels_.size());
     if (is_new) labels_.push_back(known->first);
-    marks_.push_back({event, end, static_cast<uint32_t>(known->second), stack, bytes, kind});
+    marks_.push_back({event, end, static_cast<uint32_t>(known->second), stack, bytes,
+                      static_cast<uint8_t>(kind)});
   }
   std::string finish() {
     std::ranges::stable_sort(marks_, {}, &Mark::event);
-    std::vector<uint32_t> event, end, label, stack;
-    std::vector<uint64_t> bytes;
-    std::vector<uint8_t> kind;
-    for (const Mark& mark : marks_) {
-      event.push_back(mark.event), end.push_back(mark.end), label.push_back(mark.label);
-      stack.push_back(mark.stack), bytes.push_back(mark.bytes);
-      kind.push_back(static_cast<uint8_t>(mark.kind));
-    }
     Columns out;
-    out.add("kind", kind), out.add("event", event), out.add("end", end);
-    out.add("label", label), out.add("bytes", bytes), out.add("stack", stack);
+    out.add("kind", marks_, &Mark::kind), out.add("event", marks_, &Mark::event);
+    out.add("end", marks_, &Mark::end), out.add("label", marks_, &Mark::label);
+    out.add("bytes", marks_, &Mark::bytes), out.add("stack", marks_, &Mark::stack);
     return out.finish({{"labels", labels_},
                        {"kinds", kKindNames},
                        {"out_of_memory", out_of_memory},

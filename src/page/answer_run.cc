@@ -13,21 +13,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-const char* kind_name(InputKind kind) {
-  switch (kind) {
-    case InputKind::kRecording:
-      return "recording";
-    case InputKind::kSnapshot:
-      return "snapshot";
-    case InputKind::kForeign:
-      return "events";
-    case InputKind::kOomDump:
-      return "dump";
-    case InputKind::kSamples:
-      return "samples";
-  }
-  return "unknown";
-}
+/// In the order of InputKind.
+constexpr const char* kInputKindNames[] = {"recording", "snapshot", "events", "dump", "samples"};
 
 /// The device's size, if known.
 Json capacity_json(WholeRun& whole, const PageDevice& device) {
@@ -124,7 +111,7 @@ Json file_json(const PageFile& file, WholeRun& whole, Json document) {
     unknown.push_back({{"what", loss.is_counted() ? format_plural(loss.events, "event") : "lost"},
                        {"reason", loss.reason}});
   }
-  Json out = {{"kind", kind_name(whole.input().kind())},
+  Json out = {{"kind", kInputKindNames[static_cast<size_t>(whole.input().kind())]},
           {"source", source_kind_name(analysis.source.kind)},
           {"writer", text_or_null(analysis.source.writer_version_hint)},
           {"bytes", analysis.source.bytes},

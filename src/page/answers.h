@@ -3,9 +3,14 @@
 
 #include <compare>
 #include <functional>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <string>
+#include <vector>
 
+#include "page/file.h"
 #include "page/request.h"
+#include "report/document.h"
 
 namespace gpumemprof {
 
@@ -50,5 +55,12 @@ uint64_t since_start(const PageFile& file, uint64_t time_ns);
 /// The time of a moment is that of its last event; that of the first moment is that of the first
 /// event.
 uint64_t time_of(const PageFile& file, const PageDevice& device, uint32_t moment);
+
+/// Null where the page has no such device or moment.
+nlohmann::ordered_json page_evidence(const EvidencePlace& evidence,
+                                     const std::vector<PageDevice>& devices, const Tables& tables);
+
+/// The filter that takes the blocks; as many lines as a filter may name.
+std::string filter_of(const EvidencePlace& evidence, const Tables& tables);
 
 }  // namespace gpumemprof

@@ -90,6 +90,8 @@ struct BlockTable {
 
   uint32_t moments() const { return static_cast<uint32_t>(changes.size()); }
   uint32_t blocks() const { return static_cast<uint32_t>(size_bytes.size()); }
+  /// Its moment; 0 where no event allocated.
+  uint32_t last_allocation() const { return start.empty() ? 0 : start[start.size() - 1]; }
   BlockChange change(uint32_t moment) const {
     return static_cast<BlockChange>(changes[moment] >> 30);
   }
@@ -122,6 +124,13 @@ struct BlockTable {
   /// skipped.
   template <class See>
   void each_live(uint32_t moment, const See& see) const;
+  /// The same of what is live at some moment of [from, to).
+  template <class See>
+  void each_live(uint32_t from, uint32_t to, const See& see) const {
+    each_live(from, see);
+    const uint32_t last = started_by(to - 1);
+    for (uint32_t block = started_by(from); block < last; ++block) see(block);
+  }
 
   /// The first moment at which the most was live.
   uint32_t peak = 0;

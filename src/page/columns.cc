@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
-#include <vector>
 
 namespace gpumemprof {
 namespace {

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace gpumemprof {
 
@@ -24,6 +26,13 @@ class Columns {
   void add(std::string_view name, std::span<const uint32_t> values);
   /// Bytes and times: as f64. Larger values become 2^53, and the header counts them.
   void add(std::string_view name, std::span<const uint64_t> values);
+  /// What `get` is of each of `rows`.
+  template <class Rows, class Get>
+  void add(std::string_view name, const Rows& rows, Get get) {
+    std::vector<std::decay_t<decltype(std::invoke(get, *std::begin(rows)))>> values;
+    for (const auto& row : rows) values.push_back(std::invoke(get, row));
+    add(name, std::span<const typename decltype(values)::value_type>(values));
+  }
   /// "GMPC", the header's length, `header` with "columns", the arrays. An object, or null for {}.
   std::string finish(nlohmann::ordered_json header) const;
 

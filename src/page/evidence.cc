@@ -1,4 +1,4 @@
-#include "page/evidence.h"
+#include "page/answers.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -35,17 +35,8 @@ std::optional<uint32_t> moment_of(const EvidencePlace& evidence, const BlockTabl
   return table.refused[evidence.number].moment;
 }
 
-const char* view_name(EvidencePlace::View view) {
-  switch (view) {
-    case EvidencePlace::View::kHolders:
-      return "holders";
-    case EvidencePlace::View::kAddressSpace:
-      return "space";
-    case EvidencePlace::View::kWhatIf:
-      return "whatif";
-  }
-  return "holders";
-}
+/// In the order of EvidencePlace::View.
+constexpr const char* kViewNames[] = {"holders", "space", "whatif"};
 
 }  // namespace
 
@@ -68,12 +59,12 @@ nlohmann::ordered_json page_evidence(const EvidencePlace& evidence,
                                      const Tables& tables) {
   const auto device = std::ranges::find(devices, evidence.device, &PageDevice::index);
   if (device == devices.end()) return nullptr;
-  nlohmann::ordered_json out = {{"view", view_name(evidence.view)},
+  nlohmann::ordered_json out = {{"view", kViewNames[static_cast<size_t>(evidence.view)]},
                                 {"device", device - devices.begin()}};
   const BlockTable& table = *device->table;
   if (evidence.when == EvidencePlace::When::kLeft) {
     // What a program holds goes with its end.
-    const uint32_t last = table.blocks() == 0 ? 0 : table.start[table.blocks() - 1];
+    const uint32_t last = table.last_allocation();
     if (last == 0) return nullptr;
     out["from"] = 0, out["to"] = last;
   } else {

@@ -1,5 +1,5 @@
 // Where evidence points: at moments that the page has, by filters that take those blocks alone.
-#include "page/evidence.h"
+#include "page/answers.h"
 
 #include <gtest/gtest.h>
 

@@ -5,9 +5,7 @@
 #include "analysis/replay/snapshot_device.h"
 #include "base/parallel_for.h"
 #include "page/answers.h"
-#include "page/evidence.h"
 #include "page/index_file.h"
-#include "page/index_key.h"
 #include "page/keeper_thread.h"
 #include "trace/allocator_trace.h"
 

@@ -8,7 +8,6 @@
 #include "base/in_quotes.h"
 #include "base/nearest.h"
 #include "base/size.h"
-#include "page/filter_text.h"
 
 namespace gpumemprof {
 namespace {

@@ -11,6 +11,8 @@
 // without "not" one is enough.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <expected>
 #include <functional>
@@ -76,5 +78,20 @@ class Filter {
   std::vector<Term> terms_;
   std::optional<size_t> steps_at_;
 };
+
+inline constexpr size_t kMostSearchedBytes = 4096;  // of one frame or name
+
+inline char lower_letter(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c; }
+
+/// Ignoring the case of ASCII letters.
+inline bool contains(std::string_view text, std::string_view part) {
+  text = text.substr(0, kMostSearchedBytes);
+  const auto found = std::ranges::search(text, part, {}, lower_letter, lower_letter);
+  return part.empty() || !found.empty();
+}
+
+inline bool begins(std::string_view text, std::string_view part) {
+  return text.size() >= part.size() && contains(text.substr(0, part.size()), part);
+}
 
 }  // namespace gpumemprof

@@ -1,10 +1,8 @@
 // Which blocks match a filter.
 #include <algorithm>
-#include <functional>
 
 #include "page/block_keys.h"
 #include "page/filter.h"
-#include "page/filter_text.h"
 #include "report/user_code.h"
 
 namespace gpumemprof {

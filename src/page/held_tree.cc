@@ -162,16 +162,20 @@ HeldTree held_tree(const HeldSums& sums, const BlockTable& table, const Tables& 
   return tree;
 }
 
+void add_labels(const std::vector<HeldTree::Label>& labels, nlohmann::ordered_json* header) {
+  for (const char* member : {"labels", "kinds", "files", "lines"})
+    (*header)[member] = nlohmann::ordered_json::array();
+  for (const HeldTree::Label& label : labels) {
+    (*header)["labels"].push_back(label.text), (*header)["kinds"].push_back(label.kind);
+    (*header)["files"].push_back(label.file), (*header)["lines"].push_back(label.line);
+  }
+}
+
 void add_tree(const HeldTree& tree, Columns* out, nlohmann::ordered_json* header) {
   out->add("parent", tree.parent), out->add("label", tree.label), out->add("stack", tree.frame);
   out->add("bytes", tree.bytes), out->add("self_bytes", tree.self_bytes);
   out->add("blocks", tree.blocks);
-  for (const char* member : {"labels", "kinds", "files", "lines"})
-    (*header)[member] = nlohmann::ordered_json::array();
-  for (const HeldTree::Label& label : tree.labels) {
-    (*header)["labels"].push_back(label.text), (*header)["kinds"].push_back(label.kind);
-    (*header)["files"].push_back(label.file), (*header)["lines"].push_back(label.line);
-  }
+  add_labels(tree.labels, header);
   (*header)["total_bytes"] = tree.bytes[0];
   (*header)["total_blocks"] = tree.blocks[0];
   (*header)["left_out"] = {{"nodes", tree.left_out_nodes}, {"bytes", tree.left_out_bytes}};

@@ -63,6 +63,8 @@ struct HeldTree {
 HeldTree held_tree(const HeldSums& sums, const BlockTable& table, const Tables& tables,
                    Dimension by, size_t most_nodes);
 
+/// Members of the header for the numbers of labels.
+void add_labels(const std::vector<HeldTree::Label>& labels, nlohmann::ordered_json* header);
 /// The columns and the header of a tree's answer.
 void add_tree(const HeldTree& tree, Columns* out, nlohmann::ordered_json* header);
 

@@ -7,7 +7,6 @@
 #include <filesystem>
 
 #include "page/index_archive.h"
-#include "page/index_key.h"
 
 namespace gpumemprof {
 namespace {

@@ -1,4 +1,4 @@
-#include "page/index_key.h"
+#include "page/index_file.h"
 
 #include <sys/stat.h>
 

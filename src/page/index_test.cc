@@ -9,7 +9,6 @@
 #include "base/crc32c.h"
 #include "page/answers.h"
 #include "page/index_file.h"
-#include "page/index_key.h"
 
 namespace gpumemprof {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "page/bundle.h"
 #include "page/columns.h"
-#include "page/filter_text.h"
+#include "page/filter.h"
 #include "report/words.h"
 
 namespace gpumemprof {

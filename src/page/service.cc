@@ -7,7 +7,7 @@
 #include "base/error_text.h"
 #include "base/parallel_for.h"
 #include "base/query.h"
-#include "page/index_key.h"
+#include "page/index_file.h"
 #include "report/words.h"
 
 namespace gpumemprof {
