@@ -10,11 +10,11 @@
 #include "cli/output.h"
 #include "cli/temporary_folder.h"
 #include "report/advice_text.h"
-#include "report/cost_text.h"
 #include "report/describe/end_words.h"
 #include "report/describe/explanation.h"
 #include "report/describe/source_text.h"
-#include "report/json/advice_json.h"
+#include "report/json/sections.h"
+#include "report/text_report.h"
 
 namespace gpumemprof {
 namespace {

@@ -13,7 +13,6 @@
 #include "cli/output.h"
 #include "cli/page.h"
 #include "cli/progress.h"
-#include "report/cost_text.h"
 #include "report/describe/describe.h"
 #include "report/describe/explanation.h"
 #include "report/describe/source_text.h"

@@ -10,7 +10,7 @@
 #include "cli/page.h"
 #include "input/input.h"
 #include "report/advice_text.h"
-#include "report/telemetry_report.h"
+#include "report/text_report.h"
 #include "report/words.h"
 
 namespace gpumemprof {

@@ -12,7 +12,7 @@
 #include "cli/trace_child.h"
 #include "readers/onnx_model.h"
 #include "readers/pte_program.h"
-#include "report/exported_report.h"
+#include "report/estimate_report.h"
 
 namespace gpumemprof {
 namespace {

@@ -17,7 +17,6 @@
 #include "report/describe/facts.h"
 #include "report/export/event_export.h"
 #include "report/export/flame_paths.h"
-#include "report/export/perfetto_export.h"
 #include "report/export/stack_exports.h"
 #include "trace/anonymizer.h"
 

@@ -10,8 +10,8 @@
 #include "cli/progress.h"
 #include "cli/temporary_folder.h"
 #include "input/input.h"
+#include "report/export/event_export.h"
 #include "report/export/perfetto_archive.h"
-#include "report/export/perfetto_export.h"
 
 namespace gpumemprof {
 namespace {

@@ -7,7 +7,7 @@
 #include "cli/input.h"
 #include "cli/output.h"
 #include "cli/progress.h"
-#include "report/export/snapshot_export.h"
+#include "report/export/event_export.h"
 #include "report/words.h"
 
 namespace gpumemprof {

@@ -1,4 +1,4 @@
-#include "report/cost_text.h"
+#include "report/text_report.h"
 
 #include <gtest/gtest.h>
 

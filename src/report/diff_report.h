@@ -45,9 +45,4 @@ std::string group_text(const Diff& diff, const DiffRow& row);
 /// ", at the peak"; empty where ends of steps are compared.
 const char* when_text(const Diff& diff);
 
-struct DiffCounts {
-  size_t grew = 0, shrank = 0, appeared = 0, vanished = 0, same = 0;
-};
-DiffCounts count_changes(const DiffRows& rows, bool of_moments);
-
 }  // namespace gpumemprof

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "estimate/answer.h"
+#include "estimate/exported_model.h"
 
 namespace gpumemprof {
 
@@ -15,7 +16,14 @@ std::string estimate_text(const EstimateAnswer& answer);
 /// `indent` < 0 writes it on one line.
 std::string estimate_json(const EstimateAnswer& answer, int indent = 1);
 
-/// "two steps of the script under fake tensors", …: how the figures were come by.
-const char* method_name(EstimateMethod method);
+/// How the figures were come by: for programs, and for people.
+struct MethodWords {
+  const char* key;
+  const char* words;
+};
+MethodWords method_words(EstimateMethod method);
+
+std::string exported_text(const ExportedAnswer& answer);
+std::string exported_json(const ExportedAnswer& answer);
 
 }  // namespace gpumemprof

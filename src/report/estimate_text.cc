@@ -40,7 +40,7 @@ class EstimateWriter {
   void write_head() {
     line(printable(answer_.subject) +
          (answer_.setup.empty() ? "" : ": " + printable(answer_.setup)));
-    std::string how = fmt::format("By {}", method_name(prediction_.method));
+    std::string how = fmt::format("By {}", method_words(prediction_.method).words);
     if (prediction_.batch != 0)
       how += fmt::format(", batch {} per device", format_count(prediction_.batch));
     line(how + '.');
@@ -169,18 +169,14 @@ class EstimateWriter {
 
 }  // namespace
 
-const char* method_name(EstimateMethod method) {
-  switch (method) {
-    case EstimateMethod::kTraceOfScript:
-      return "two steps of the script, traced without a GPU";
-    case EstimateMethod::kTraceOfModel:
-      return "two steps of the model in a plain training loop, traced without a GPU";
-    case EstimateMethod::kTraceOnHost:
-      return "two steps of the script on the CPU at a small batch";
-    case EstimateMethod::kClosedForm:
-      break;
-  }
-  return "arithmetic over the configuration; nothing was run";
+MethodWords method_words(EstimateMethod method) {
+  static constexpr MethodWords kWords[] = {
+      {"trace_of_script", "two steps of the script, traced without a GPU"},
+      {"trace_of_model",
+       "two steps of the model in a plain training loop, traced without a GPU"},
+      {"trace_on_host", "two steps of the script on the CPU at a small batch"},
+      {"closed_form", "arithmetic over the configuration; nothing was run"}};
+  return kWords[static_cast<size_t>(method)];
 }
 
 std::string estimate_text(const EstimateAnswer& answer) { return EstimateWriter(answer).write(); }

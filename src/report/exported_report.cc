@@ -1,4 +1,4 @@
-#include "report/exported_report.h"
+#include "report/estimate_report.h"
 
 #include <fmt/format.h>
 

@@ -13,24 +13,12 @@ constexpr size_t kLinesInExtra = 5;
 constexpr size_t kLinesInFailure = 25;
 
 std::string xml_text(const std::string& text) {
+  constexpr std::string_view kSpecial = "&<>\"";
+  constexpr const char* kEntities[] = {"&amp;", "&lt;", "&gt;", "&quot;"};
   std::string out;
   for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += c;
-    }
+    const size_t at = kSpecial.find(c);
+    out += at == kSpecial.npos ? std::string(1, c) : kEntities[at];
   }
   return out;
 }

@@ -32,19 +32,9 @@ std::string size_cell(uint64_t bytes) {
 const char* verdict_word(const PeakComparison& peak) {
   if (peak.is_above_limit()) return "**above the limit**";
   if (peak.is_unknown()) return "**unknown**";
-  switch (peak.verdict) {
-    case PeakVerdict::kGrew:
-      return "**grew**";
-    case PeakVerdict::kWithin:
-      return "ok";
-    case PeakVerdict::kShrank:
-      return "shrank";
-    case PeakVerdict::kNew:
-      return "new";
-    case PeakVerdict::kMissing:
-      return "not measured";
-  }
-  return "";
+  // In the order of PeakVerdict.
+  constexpr const char* kWords[] = {"ok", "**grew**", "shrank", "new", "not measured"};
+  return kWords[static_cast<size_t>(peak.verdict)];
 }
 
 std::string peak_cell(const PeakComparison& peak) {

@@ -8,7 +8,6 @@
 #include "base/json_fields.h"
 #include "report/describe/explanation.h"
 #include "report/describe/facts.h"
-#include "report/json/advice_json.h"
 #include "report/json/parts.h"
 #include "report/json/sections.h"
 #include "report/user_code.h"

@@ -1,6 +1,7 @@
 #include "report/text_report.h"
 
 #include "report/describe/describe.h"
+#include "report/diff_report.h"
 #include "report/render/text.h"
 
 namespace gpumemprof {
@@ -13,6 +14,20 @@ std::string text_report(const Analysis& analysis, const Tables& tables,
   if (options.full_stacks) describe.stacks_of_line = SIZE_MAX;
   return render_text(describe_analysis(analysis, tables, describe),
                      {.color = options.color, .full_stacks = options.full_stacks});
+}
+
+std::string cost_text(const Cost& cost) {
+  std::string text;
+  for (const std::string& line : text_lines(describe_cost(cost), {})) text += line + '\n';
+  return text;
+}
+
+std::string telemetry_text(const TelemetryAnalysis& analysis) {
+  return render_text(describe_samples(analysis), {});
+}
+
+std::string diff_text(const Diff& diff, const DiffOptions& options) {
+  return render_text(describe_diff(diff, options), {.color = options.color});
 }
 
 }  // namespace gpumemprof

@@ -5,6 +5,8 @@
 
 #include "analysis/advice.h"
 #include "analysis/analysis.h"
+#include "analysis/series/telemetry_series.h"
+#include "estimate/cost.h"
 
 namespace gpumemprof {
 
@@ -18,5 +20,15 @@ struct TextOptions {
 
 /// Safe for a terminal whatever the recording holds.
 std::string text_report(const Analysis& analysis, const Tables& tables, const TextOptions& options);
+
+/// A section behind a report: its title and its sentences.
+std::string cost_text(const Cost& cost);
+
+/// Safe for a terminal whatever the file holds.
+std::string telemetry_text(const TelemetryAnalysis& analysis);
+
+/// Schema "gpumemprof.analysis/1" with source.kind "telemetry": `devices` has no entry, since there
+/// are no events; `series` has what samples tell. A finding's `kind` is its type.
+std::string telemetry_json_report(const TelemetryAnalysis& analysis);
 
 }  // namespace gpumemprof

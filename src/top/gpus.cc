@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/size.h"
-#include "report/describe/driver.h"
+#include "report/describe/describe.h"
 #include "report/render/text.h"
 #include "top/tables.h"
 

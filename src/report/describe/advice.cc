@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "base/size.h"
-#include "report/describe/evidence.h"
 #include "report/describe/sections.h"
 #include "report/words.h"
 

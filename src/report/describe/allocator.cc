@@ -4,7 +4,6 @@
 
 #include "analysis/replay/uneven_devices.h"
 #include "base/size.h"
-#include "report/describe/evidence.h"
 #include "report/describe/sections.h"
 #include "report/describe/snapshot_words.h"
 #include "report/words.h"

@@ -9,7 +9,6 @@
 #include "base/duration.h"
 #include "base/size.h"
 #include "report/describe/end_words.h"
-#include "report/describe/evidence.h"
 #include "report/describe/explanation.h"
 #include "report/describe/facts.h"
 #include "report/describe/sections.h"

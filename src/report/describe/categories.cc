@@ -10,7 +10,6 @@
 
 #include "analysis/categories/category_sums.h"
 #include "base/size.h"
-#include "report/describe/evidence.h"
 #include "report/describe/sections.h"
 #include "report/words.h"
 #include "trace/module_path.h"

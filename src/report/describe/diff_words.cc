@@ -7,7 +7,7 @@
 #include "analysis/compare/pick_device.h"
 #include "base/size.h"
 #include "report/describe/facts.h"
-#include "report/describe/work_rows.h"
+#include "report/describe/sections.h"
 #include "report/diff_report.h"
 #include "report/user_code.h"
 #include "report/words.h"
@@ -225,11 +225,17 @@ std::string diff_end(const Diff& diff) {
 
 std::string diff_end_sentence(const Diff& diff) {
   const uint64_t a = end_of(diff.a), b = end_of(diff.b);
-  const DiffCounts n = count_changes(diff.by_line, diff.a.moment && diff.b.moment);
-  const std::string lines =
-      fmt::format("Lines: {} grew, {} shrank, {} appeared, {} vanished.", format_count(n.grew),
-                  format_count(n.shrank), format_count(n.appeared), format_count(n.vanished));
-  if (diff.a.moment && diff.b.moment) return step_peaks_sentence(diff) + lines;
+  const bool of_steps = diff.a.moment && diff.b.moment;
+  const auto lines_that = [&](Change change) {
+    return format_count(static_cast<uint64_t>(
+        std::ranges::count_if(diff.by_line, [&](const DiffRow& row) {
+          return row.change() == change && !(of_steps && row.is_never_live());
+        })));
+  };
+  const std::string lines = fmt::format(
+      "Lines: {} grew, {} shrank, {} appeared, {} vanished.", lines_that(Change::kGrew),
+      lines_that(Change::kShrank), lines_that(Change::kAppeared), lines_that(Change::kVanished));
+  if (of_steps) return step_peaks_sentence(diff) + lines;
   if (are_moments(diff)) return lines;
   const std::string when = capitalized(diff_end(diff));
   const std::string end = a == b ? fmt::format("{} both have {}.", when, format_bytes(a))
@@ -308,31 +314,6 @@ std::string group_text(const Diff& diff, const DiffRow& row) {
 
 const char* when_text(const Diff& diff) {
   return (diff.a.moment && diff.b.moment) || are_moments(diff) ? "" : ", at the peak";
-}
-
-DiffCounts count_changes(const DiffRows& rows, bool of_moments) {
-  DiffCounts n;
-  for (const DiffRow& row : rows) {
-    if (of_moments && row.is_never_live()) continue;
-    switch (row.change()) {
-      case Change::kSame:
-        ++n.same;
-        break;
-      case Change::kGrew:
-        ++n.grew;
-        break;
-      case Change::kShrank:
-        ++n.shrank;
-        break;
-      case Change::kAppeared:
-        ++n.appeared;
-        break;
-      case Change::kVanished:
-        ++n.vanished;
-        break;
-    }
-  }
-  return n;
 }
 
 }  // namespace gpumemprof

@@ -1,4 +1,4 @@
-#include "report/describe/evidence.h"
+#include "report/describe/sections.h"
 
 #include <gtest/gtest.h>
 

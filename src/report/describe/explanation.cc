@@ -12,8 +12,7 @@
 #include "analysis/replay/snapshot_device.h"
 #include "base/size.h"
 #include "report/describe/facts.h"
-#include "report/describe/next_step.h"
-#include "report/describe/work_rows.h"
+#include "report/describe/sections.h"
 #include "report/user_code.h"
 #include "report/words.h"
 
@@ -23,22 +22,13 @@ namespace {
 constexpr size_t kMostNamed = 3;  // categories
 constexpr uint64_t kLeastRowShare = 20;  // a twentieth is worth a word beside others
 
-const char* phase_words(WorkPhase phase) {
-  switch (phase) {
-    case WorkPhase::kForward:
-      return "in the forward pass";
-    case WorkPhase::kBackward:
-      return "in the backward pass";
-    case WorkPhase::kOptimizer:
-      return "in the optimizer's step";
-    case WorkPhase::kDataLoading:
-      return "while data was loaded";
-    case WorkPhase::kEvaluation:
-      return "in a forward pass without gradients";
-    default:
-      return "";
-  }
-}
+/// In the order of WorkPhase.
+constexpr const char* kPhaseWords[] = {"",
+                                       "in the forward pass",
+                                       "in the backward pass",
+                                       "in the optimizer's step",
+                                       "while data was loaded",
+                                       "in a forward pass without gradients"};
 
 /// "activations", as a sentence has it.
 std::string plural_of(const std::string& name) {
@@ -146,7 +136,8 @@ class Paragraph {
       }
     }
     const Attribution made_in = attribution_of(tables_, work.stack);
-    if (made_in.phase != WorkPhase::kNone) text += fmt::format(", {}", phase_words(made_in.phase));
+    if (made_in.phase != WorkPhase::kNone)
+      text += fmt::format(", {}", kPhaseWords[static_cast<size_t>(made_in.phase)]);
     if (!made_in.user_phase.empty()) {
       text += fmt::format(", in phase “{}”", printable(made_in.user_phase));
     }

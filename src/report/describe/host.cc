@@ -1,10 +1,11 @@
 // The host's memory during the run: sums of processes and of the cgroup, by class.
-#include "report/describe/driver.h"
+#include "report/describe/describe.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "analysis/compare/diff.h"
 #include "analysis/host/host_memories.h"
 #include "base/size.h"
 #include "report/describe/facts.h"
@@ -19,26 +20,20 @@ constexpr size_t kMostChartLines = 4;  // of a chart
 
 /// Negative where more is known than is resident.
 std::string host_signed(int64_t bytes) {
-  const auto size = bytes < 0 ? 0 - static_cast<uint64_t>(bytes) : static_cast<uint64_t>(bytes);
-  return (bytes < 0 ? "-" : "") + format_bytes(size);
+  return (bytes < 0 ? "-" : "") + format_bytes(magnitude(bytes));
 }
 
 Row host_row(size_t depth, std::string name, const HostTerm& term, std::string remark = "") {
-  Row row{{{.text = std::move(name), .depth = depth},
-           {term.bytes ? format_bytes(*term.bytes) : "unknown"}}};
-  if (!term.bytes) remark = "because " + printable(term.why);
-  if (!remark.empty()) row.cells.push_back({std::move(remark)});
-  return row;
+  if (!term.bytes)
+    return term_row(depth, std::move(name), "unknown", "because " + printable(term.why));
+  return term_row(depth, std::move(name), format_bytes(*term.bytes), std::move(remark));
 }
 
 Row rest_row(const std::optional<int64_t>& rest, const char* name, const char* why) {
-  Row row{{{.text = name, .depth = 1}, {rest ? host_signed(*rest) : "unknown"}}};
-  if (!rest) row.cells.push_back({std::string("because ") + why});
-  if (rest && *rest < 0) row.cells.push_back({"malloc counts memory that is not resident, too"});
-  return row;
+  if (!rest) return term_row(1, name, "unknown", std::string("because ") + why);
+  return term_row(1, name, host_signed(*rest),
+                  *rest < 0 ? "malloc counts memory that is not resident, too" : "");
 }
-
-Table host_table() { return {.columns = {{.width = 40}, {.is_number = true, .width = 10}, {}}}; }
 
 /// What a walk through a process's page tables says.
 void add_pages(const HostMoment& moment, Table* table) {
@@ -53,9 +48,17 @@ void add_pages(const HostMoment& moment, Table* table) {
                  printable(moment.most_copied_file)));
 }
 
+void add_parts_of_malloc(const HostIdentity& sum, Table* table) {
+  table->rows.push_back(host_row(1, "in use in malloc", sum.malloc_live));
+  table->rows.push_back(host_row(1, "free and kept by malloc", sum.malloc_kept));
+  table->rows.push_back(host_row(1, "Python's arenas", sum.python_arenas));
+  table->rows.push_back(
+      rest_row(sum.rest_bytes, "the rest", "the resident memory is unknown"));
+}
+
 Table sum_table(const HostMoment& moment) {
   const HostIdentity sum = host_identity(moment);
-  Table table = host_table();
+  Table table = terms_table();
   const auto add = [&](Row row) { table.rows.push_back(std::move(row)); };
   add(host_row(0, "resident (RSS)", sum.resident));
   add(host_row(1, "pinned by the GPU's driver", sum.pinned));
@@ -66,10 +69,7 @@ Table sum_table(const HostMoment& moment) {
     add(rest_row(sum.rest_bytes, "malloc, Python's arenas and the rest", ""));
     table.rows.back().cells.push_back({"one sum, because " + sum.malloc_live.why});
   } else {
-    add(host_row(1, "in use in malloc", sum.malloc_live));
-    add(host_row(1, "free and kept by malloc", sum.malloc_kept));
-    add(host_row(1, "Python's arenas", sum.python_arenas));
-    add(rest_row(sum.rest_bytes, "the rest", "the resident memory is unknown"));
+    add_parts_of_malloc(sum, &table);
   }
   if (moment.swapped.bytes.value_or(0) != 0) add(host_row(0, "in swap", moment.swapped));
   if (moment.registered.bytes.value_or(0) != 0)
@@ -80,7 +80,7 @@ Table sum_table(const HostMoment& moment) {
 
 Table asked_table(const HostMoment& said) {
   const HostIdentity sum = host_identity(said);
-  Table table = host_table();
+  Table table = terms_table();
   const auto add = [&](Row row) { table.rows.push_back(std::move(row)); };
   add(host_row(0, "resident (RSS)", said.resident));
   add(host_row(1, "pinned by the GPU's driver", sum.pinned));
@@ -90,15 +90,12 @@ Table asked_table(const HostMoment& said) {
   }
   add(host_row(1, "other shared memory", sum.shared));
   add(host_row(1, "pages of files", sum.file));
-  add(host_row(1, "in use in malloc", sum.malloc_live));
-  add(host_row(1, "free and kept by malloc", sum.malloc_kept));
-  add(host_row(1, "Python's arenas", sum.python_arenas));
-  add(rest_row(sum.rest_bytes, "the rest", "the resident memory is unknown"));
+  add_parts_of_malloc(sum, &table);
   return table;
 }
 
 Table cgroup_table(const CgroupMoment& moment) {
-  Table table = host_table();
+  Table table = terms_table();
   const auto add = [&](Row row) { table.rows.push_back(std::move(row)); };
   add(host_row(0, "charged to the cgroup", moment.used,
                moment.limit.bytes ? "of " + format_bytes(*moment.limit.bytes) : "no limit"));
@@ -113,11 +110,6 @@ Table cgroup_table(const CgroupMoment& moment) {
   add(rest_row(rest_of(moment), "not yet in a class", "a class is unknown"));
   if (moment.swapped.bytes.value_or(0) != 0) add(host_row(0, "in swap", moment.swapped));
   return table;
-}
-
-/// Seconds since the start.
-double second_of(const Analysis& analysis, uint64_t time_ns) {
-  return (static_cast<double>(time_ns) - static_cast<double>(analysis.start_time_ns)) * 1e-9;
 }
 
 ChartLine level_line(const Analysis& analysis, const HostRun& run, std::string name,
@@ -234,7 +226,7 @@ Section run_section(const Subject& subject, const HostRun& run) {
     if (!process.highest.proportional.bytes && process.walked) {
       out.add(Sentence{fmt::format("By a walk through its page tables, {}:",
                                    moment_text(subject.analysis, process.walked->time_ns))});
-      Table pages = host_table();
+      Table pages = terms_table();
       add_pages(*process.walked, &pages);
       out.add(std::move(pages));
     }

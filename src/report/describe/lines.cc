@@ -5,10 +5,8 @@
 
 #include "base/duration.h"
 #include "base/size.h"
-#include "report/describe/evidence.h"
 #include "report/describe/facts.h"
 #include "report/describe/sections.h"
-#include "report/describe/work_rows.h"
 #include "report/words.h"
 
 namespace gpumemprof {

@@ -55,9 +55,7 @@ Chart use_chart(const Analysis& analysis, const MemoryUse& use) {
     return sampled.bytes ? static_cast<double>(*sampled.bytes) : std::nan("");
   };
   for (const UseAtLook& look : use.looks) {
-    times_s.push_back((static_cast<double>(look.time_ns) -
-                       static_cast<double>(analysis.start_time_ns)) *
-                      1e-9);
+    times_s.push_back(second_of(analysis, look.time_ns));
     used.push_back(value(look.used)), own.push_back(value(look.own));
   }
   Chart out{.title = use.name,

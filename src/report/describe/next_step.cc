@@ -1,4 +1,4 @@
-#include "report/describe/next_step.h"
+#include "report/describe/explanation.h"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,6 @@
 #include "analysis/replay/snapshot_device.h"
 #include "analysis/replay/told_refusals.h"
 #include "base/size.h"
-#include "report/describe/facts.h"
 #include "report/describe/snapshot_words.h"
 #include "report/user_code.h"
 #include "report/words.h"

@@ -6,7 +6,6 @@
 
 #include "analysis/pass/end_in_doubt.h"
 #include "base/size.h"
-#include "report/describe/evidence.h"
 #include "report/describe/facts.h"
 #include "report/describe/sections.h"
 #include "report/words.h"

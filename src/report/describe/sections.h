@@ -2,10 +2,12 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "analysis/advice.h"
 #include "analysis/analysis.h"
 #include "analysis/oom_message/oom_pool.h"
 #include "analysis/ranks/job_ranks.h"
@@ -89,6 +91,10 @@ Section losses_section(const Subject& subject);
 /// Every frame of `stack`; paths below `folder` are short relative to it.
 Stack stack_of(const Tables& tables, uint32_t stack, std::string_view folder);
 
+/// Terms of a sum, each with its bytes and, where there is one, a remark; deeper: of the one above.
+Table terms_table();
+Row term_row(size_t depth, std::string name, std::string value, std::string remark = "");
+
 /// Columns of bytes, of their share of the peak, and of what they are.
 Table share_table(std::string noun);
 Row share_row(uint64_t bytes, uint64_t total, TableCell cell);
@@ -109,5 +115,35 @@ std::vector<std::string> rank_failures(const JobRanks& job);
 /// "Rank 2 is 30.5 MiB above the median of 4 ranks, …", and the line that makes the most of it.
 /// Empty where there is nothing to compare.
 std::string median_sentence(const Subject& subject, const JobRanks& job);
+
+/// Nothing where no view shows it: of an allocator's state that has no events.
+std::optional<EvidencePlace> evidence_of(const Finding& finding, const Analysis& analysis);
+std::optional<EvidencePlace> evidence_of(const Advice& advice);
+
+/// Of the blocks of one line, or of all, at the peak. Nothing for a sum of several allocators:
+/// the page has each by itself.
+std::optional<EvidencePlace> evidence_at_peak(const DeviceAnalysis& device,
+                                         std::vector<uint32_t> lines = {});
+
+// What TensorFlow's memory was for, as rows of a report: layers and parts of their work.
+
+/// The memory of what reads the same.
+struct WorkRow {
+  std::string part;   ///< LayerWork::part
+  std::string mode;   ///< empty where rows are not told apart by it
+  std::string where;  ///< the layer, "XLA cluster f" or "call of f"; empty: none is known
+  bool has_layer;
+  uint64_t bytes;
+  uint64_t graph_bytes;  ///< of them, what a graph's operations allocated
+  uint64_t count;
+  /// "optimizer adam", "framework's own (not in a layer)".
+  std::string text() const;
+};
+enum class WorkRows { kByPart, kByPartAndMode };
+/// Largest first; they add up to `holders`.
+std::vector<WorkRow> work_rows(const std::vector<Holder>& holders, const Tables& tables,
+                               WorkRows by);
+
+inline constexpr const char* kNotInALayer = "(not in a layer)";
 
 }  // namespace gpumemprof

@@ -1,4 +1,4 @@
-#include "report/describe/work_rows.h"
+#include "report/describe/sections.h"
 
 #include <fmt/format.h>
 

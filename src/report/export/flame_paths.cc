@@ -61,24 +61,6 @@ std::string line_name(const Tables& tables, uint32_t stack) {
                    : viewer_frame(tables, tables.stacks.frame_of(node));
 }
 
-FlamePaths by_stack(const std::vector<Holder>& holders, const Tables& tables) {
-  FlamePaths out;
-  std::vector<uint32_t> names(tables.stacks.frame_count(), 0);  // by frame id, made when needed
-  for (const Holder& holder : holders) {
-    FlamePath& one = out.paths.emplace_back(FlamePath{{}, holder.bytes, holder.count});
-    for (uint32_t node = holder.stack; node != 0; node = tables.stacks.node(node).parent) {
-      const uint32_t frame = tables.stacks.node(node).frame;
-      uint32_t& name = names[frame < names.size() ? frame : 0];
-      if (name == 0) name = out.names.intern(viewer_frame(tables, tables.stacks.frame(frame)));
-      one.frames.push_back(name);
-    }
-    if (one.frames.empty()) one.frames.push_back(out.names.intern(kNoStack));
-    std::ranges::reverse(one.frames);
-    out.total_bytes += holder.bytes;
-  }
-  return out;
-}
-
 FlamePaths by_line(const std::vector<Holder>& holders, const Tables& tables) {
   Gathered gathered;  // with the whole path: two files of one name are two
   for (const Holder& holder : holders)
@@ -134,13 +116,6 @@ FlamePaths by_layer(const std::vector<Holder>& holders, const Tables& tables) {
 
 }  // namespace
 
-const char* grouping_name(FlameGrouping by) {
-  return by == FlameGrouping::kStack    ? "stack"
-         : by == FlameGrouping::kModule ? "module"
-         : by == FlameGrouping::kLine   ? "line"
-                                        : "category";
-}
-
 LiveSet live_at_peak(const DeviceAnalysis& device) {
   return live_set(device.holders_at_peak, device.categories, device.categories.at_peak);
 }
@@ -160,16 +135,34 @@ LiveSet live_at(const LiveMoment& moment) {
   return {&moment.holders, &moment.categories, ""};
 }
 
+FlamePaths stack_paths(const std::vector<Holder>& holders, const Tables& tables) {
+  FlamePaths out;
+  std::vector<uint32_t> names(tables.stacks.frame_count(), 0);  // by frame id, made when needed
+  for (const Holder& holder : holders) {
+    FlamePath& one = out.paths.emplace_back(FlamePath{{}, holder.bytes, holder.count});
+    for (uint32_t node = holder.stack; node != 0; node = tables.stacks.node(node).parent) {
+      const uint32_t frame = tables.stacks.node(node).frame;
+      uint32_t& name = names[frame < names.size() ? frame : 0];
+      if (name == 0) name = out.names.intern(viewer_frame(tables, tables.stacks.frame(frame)));
+      one.frames.push_back(name);
+    }
+    if (one.frames.empty()) one.frames.push_back(out.names.intern(kNoStack));
+    std::ranges::reverse(one.frames);
+    out.total_bytes += holder.bytes;
+  }
+  return out;
+}
+
 Result<FlamePaths> flame_paths(const LiveSet& live, FlameGrouping by, const Tables& tables) {
-  if (by == FlameGrouping::kStack) return by_stack(*live.holders, tables);
+  if (by == FlameGrouping::kStack) return stack_paths(*live.holders, tables);
   if (by == FlameGrouping::kLine) return by_line(*live.holders, tables);
   if (live.categories != nullptr) return by_category_holders(*live.categories, by, tables);
   if (by == FlameGrouping::kModule) {
     FlamePaths layers = by_layer(*live.holders, tables);
     if (!layers.paths.empty()) return layers;
   }
-  return fail(ErrorCode::kUsage, std::string("by ") + grouping_name(by) + ": unknown, because " +
-                                     live.why_no_categories);
+  return fail(ErrorCode::kUsage, "by " + std::string(kGroupingNames[static_cast<size_t>(by)]) +
+                                     ": unknown, because " + live.why_no_categories);
 }
 
 }  // namespace gpumemprof

@@ -2,8 +2,10 @@
 // by stack, by module or by category. All bytes are in it, whatever is known of them.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "analysis/analysis.h"
@@ -27,7 +29,8 @@ enum class FlameGrouping : uint8_t {
   kLine,      ///< the innermost line of the user's own code
   kCategory,  ///< the category, the module, the tensor's name or the line
 };
-const char* grouping_name(FlameGrouping by);  ///< "stack", "module", "line", "category"
+inline constexpr std::array<std::string_view, 4> kGroupingNames = {"stack", "module", "line",
+                                                                   "category"};
 
 struct FlamePath {
   std::vector<uint32_t> frames;  ///< ids in FlamePaths::names; never empty
@@ -39,6 +42,8 @@ struct FlamePaths {
   uint64_t total_bytes = 0;      ///< the sum of all
 };
 
+/// Of every frame, in the order of the holders.
+FlamePaths stack_paths(const std::vector<Holder>& holders, const Tables& tables);
 /// Where PyTorch's categories are not known, modules are the layers that operations and scopes
 /// name. Errors: kUsage with why the grouping is not known.
 Result<FlamePaths> flame_paths(const LiveSet& live, FlameGrouping by, const Tables& tables);

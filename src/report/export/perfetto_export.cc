@@ -1,4 +1,4 @@
-#include "report/export/perfetto_export.h"
+#include "report/export/event_export.h"
 
 #include <algorithm>
 #include <optional>

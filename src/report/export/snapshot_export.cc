@@ -1,4 +1,4 @@
-#include "report/export/snapshot_export.h"
+#include "report/export/event_export.h"
 
 #include <absl/container/flat_hash_map.h>
 
@@ -54,6 +54,23 @@ class Exporter {
     out_.key(key);
     out_.unsigned_integer(value);
   }
+  void integer(std::string_view key, int64_t value) {
+    out_.key(key);
+    out_.integer(value);
+  }
+  void flag(std::string_view key, bool value) {
+    out_.key(key);
+    out_.boolean(value);
+  }
+  /// A text that comes again: written whole once.
+  void word(std::string_view key, std::string_view value) {
+    out_.key(key);
+    out_.key(value);
+  }
+  void frames(uint32_t stack) {
+    out_.key("frames");
+    write_frames(stack);
+  }
 
   /// Equal stacks and frames are written once, as PyTorch shares them.
   void write_frames(uint32_t stack) {
@@ -75,12 +92,9 @@ class Exporter {
     }
     const Frame& frame = snapshot_.tables.stacks.frame(id);
     out_.begin_dict();
-    out_.key("line");
-    out_.integer(frame.line);
-    out_.key("filename");
-    out_.key(snapshot_.tables.strings.get(frame.file));
-    out_.key("name");
-    out_.key(snapshot_.tables.strings.get(frame.function));
+    integer("line", frame.line);
+    word("filename", snapshot_.tables.strings.get(frame.file));
+    word("name", snapshot_.tables.strings.get(frame.function));
     out_.end_dict();
     frames_[id] = out_.remember();
   }
@@ -118,15 +132,11 @@ class Exporter {
     number("allocated_size", segment.allocated_bytes);
     number("active_size", segment.active_bytes);
     number("requested_size", segment.requested_bytes);
-    out_.key("stream");
-    out_.integer(stream_of(trace, segment.stream));
-    out_.key("segment_type");
-    out_.key(segment.is_large ? "large" : "small");
+    integer("stream", stream_of(trace, segment.stream));
+    word("segment_type", segment.is_large ? "large" : "small");
     write_pool(trace, "segment_pool_id", segment.pool);
-    out_.key("is_expandable");
-    out_.boolean(segment.is_expandable);
-    out_.key("frames");
-    write_frames(segment.stack);
+    flag("is_expandable", segment.is_expandable);
+    frames(segment.stack);
     out_.key("blocks");
     out_.begin_list();
     for (const AllocatorBlock& block : segment.blocks) write_block(block);
@@ -139,12 +149,10 @@ class Exporter {
     number("address", block.address);
     number("size", block.size_bytes);
     number("requested_size", block.requested_bytes);
-    out_.key("state");
-    out_.key(block.state == BlockState::kAllocated     ? "active_allocated"
-             : block.state == BlockState::kPendingFree ? "active_pending_free"
-                                                       : "inactive");
-    out_.key("frames");
-    write_frames(block.stack);
+    word("state", block.state == BlockState::kAllocated     ? "active_allocated"
+                  : block.state == BlockState::kPendingFree ? "active_pending_free"
+                                                            : "inactive");
+    frames(block.stack);
     out_.end_dict();
   }
 
@@ -197,30 +205,21 @@ class Exporter {
   void write_event(const AllocatorTrace& trace, const AllocatorEvent& event,
                    const EventContext& context) {
     out_.begin_dict();
-    out_.key("action");
-    out_.key(action_name(event.action));
+    word("action", action_name(event.action));
     number(event.action == Action::kOom ? "device_free" : "addr", event.address);
     number("size", event.size_bytes);
-    out_.key("stream");
-    out_.integer(stream_of(trace, event.stream));
-    if (trace.has_times) {
-      out_.key("time_us");
-      out_.integer(event.time_us);
-    }
+    integer("stream", stream_of(trace, event.stream));
+    if (trace.has_times) integer("time_us", event.time_us);
     const auto& strings = snapshot_.tables.strings;
     if (trace.has_compile_context) {
-      out_.key("compile_context");
-      out_.key(context.compile_context == 0 ? "N/A" : strings.get(context.compile_context));
+      word("compile_context",
+           context.compile_context == 0 ? "N/A" : strings.get(context.compile_context));
     }
     if (trace.has_user_metadata) {
-      out_.key("user_metadata");
-      out_.key(strings.get(context.user_metadata));
+      word("user_metadata", strings.get(context.user_metadata));
     }
     if (trace.has_pools) write_pool(trace, "pool_id", event.pool);
-    if (event.stack != 0) {
-      out_.key("frames");
-      write_frames(event.stack);
-    }
+    if (event.stack != 0) frames(event.stack);
     out_.end_dict();
   }
 
@@ -230,12 +229,10 @@ class Exporter {
     out_.begin_dict();
     out_.key("PYTORCH_CUDA_ALLOC_CONF");
     out_.text(settings.conf);
-    out_.key("max_split_size");
-    out_.integer(settings.max_split_size_bytes);
+    integer("max_split_size", settings.max_split_size_bytes);
     out_.key("garbage_collection_threshold");
     out_.real(settings.garbage_collection_threshold);
-    out_.key("expandable_segments");
-    out_.boolean(settings.expandable_segments);
+    flag("expandable_segments", settings.expandable_segments);
     out_.key("roundup_power2_divisions");
     out_.begin_dict();
     for (auto [bucket_mib, divisions] : settings.roundup_power2_divisions) {
@@ -250,14 +247,10 @@ class Exporter {
     out_.begin_list();
     for (const Annotation& annotation : snapshot_.annotations) {
       out_.begin_dict();
-      out_.key("name");
-      out_.key(snapshot_.tables.strings.get(annotation.name));
-      out_.key("stage");
-      out_.key(annotation.is_begin ? "START" : "END");
-      out_.key("device");
-      out_.integer(annotation.device);
-      out_.key("time_us");
-      out_.integer(annotation.time_us);
+      word("name", snapshot_.tables.strings.get(annotation.name));
+      word("stage", annotation.is_begin ? "START" : "END");
+      integer("device", annotation.device);
+      integer("time_us", annotation.time_us);
       out_.end_dict();
     }
     out_.end_list();

@@ -1,4 +1,3 @@
-#include "report/json/advice_json.h"
 
 #include <nlohmann/json.hpp>
 

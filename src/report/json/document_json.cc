@@ -7,25 +7,10 @@ namespace {
 
 using DocumentJson = nlohmann::ordered_json;
 
-const char* tone_name(Tone tone) {
-  switch (tone) {
-    case Tone::kPlain:
-      return "plain";
-    case Tone::kHeadline:
-      return "headline";
-    case Tone::kStrong:
-      return "strong";
-    case Tone::kBad:
-      return "bad";
-    case Tone::kWarning:
-      return "warning";
-    case Tone::kNote:
-      return "note";
-    case Tone::kDim:
-      return "dim";
-  }
-  return "plain";
-}
+/// In the order of Tone.
+constexpr const char* kToneNames[] = {"plain", "headline", "strong", "bad", "warning", "note",
+                                      "dim"};
+const char* tone_name(Tone tone) { return kToneNames[static_cast<size_t>(tone)]; }
 
 /// Into JSON, part by part.
 class DocumentWriter {

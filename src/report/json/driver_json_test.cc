@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/size.h"
-#include "report/describe/driver.h"
+#include "report/describe/describe.h"
 #include "report/describe/sections.h"
 #include "report/render/text.h"
 

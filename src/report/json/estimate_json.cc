@@ -7,20 +7,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-const char* method_key(EstimateMethod method) {
-  switch (method) {
-    case EstimateMethod::kTraceOfScript:
-      return "trace_of_script";
-    case EstimateMethod::kTraceOfModel:
-      return "trace_of_model";
-    case EstimateMethod::kTraceOnHost:
-      return "trace_on_host";
-    case EstimateMethod::kClosedForm:
-      break;
-  }
-  return "closed_form";
-}
-
 Json peak_json(const std::optional<PredictedBytes>& peak) {
   if (!peak) return nullptr;
   return {{"expected_bytes", peak->expected}, {"low_bytes", peak->low}, {"high_bytes", peak->high}};
@@ -112,7 +98,7 @@ std::string estimate_json(const EstimateAnswer& answer, int indent) {
   Json out = {{"schema", "gpumemprof.estimate/1"},
               {"subject", answer.subject},
               {"setup", answer.setup},
-              {"method", method_key(prediction.method)},
+              {"method", method_words(prediction.method).key},
               {"batch", prediction.batch == 0 ? Json(nullptr) : Json(prediction.batch)}};
   Json peaks = Json::object();
   add_peaks(prediction, &peaks);

@@ -11,20 +11,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-const char* end_name(RankEnd end) {
-  switch (end) {
-    case RankEnd::kClean:
-      return "exited";
-    case RankEnd::kExitCode:
-      return "exit_code";
-    case RankEnd::kSignal:
-      return "signal";
-    case RankEnd::kOutOfMemory:
-      return "out_of_memory";
-    default:
-      return "unknown";
-  }
-}
+/// In the order of RankEnd.
+constexpr const char* kEndNames[] = {"exited", "exit_code", "signal", "out_of_memory", "unknown"};
 
 const char* aligned_name(MachineClock::Aligned by) {
   return by == MachineClock::Aligned::kIsTheirs      ? "reference"
@@ -53,7 +41,7 @@ Json rank_json(const OneRank& rank, const JobRanks& job, const Tables& tables) {
           {"lag_ns", or_null(rank.lag_ns)},
           {"last_in_collectives", rank.last_in},
           {"waited_for_ns", rank.waited_for_ns},
-          {"end", end_name(rank.end)},
+          {"end", kEndNames[static_cast<size_t>(rank.end)]},
           {"exit_code", rank.end == RankEnd::kExitCode ? Json(rank.exit_code) : Json()},
           {"signal", text_or_null(rank.signal)},
           {"tries", rank.tries},

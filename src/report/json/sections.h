@@ -2,12 +2,15 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <string>
 
+#include "analysis/advice.h"
 #include "analysis/analysis.h"
 #include "analysis/driver/device_use.h"
 #include "analysis/replay/snapshot_device.h"
 #include "estimate/cost.h"
 #include "readers/bfc_pool.h"
+#include "trace/tables.h"
 
 namespace gpumemprof {
 
@@ -85,5 +88,11 @@ void add_snapshot_json(const DeviceAnalysis& device, const Analysis& analysis, c
 
 /// The axis, and the levels that only a replay knows.
 void add_snapshot_timeline(const SnapshotDevice& snapshot, nlohmann::ordered_json* timeline);
+
+/// "gpumemprof.advice/1": what to change, as order_advice(), then what is unknown.
+nlohmann::ordered_json advice_root(const AdviceReport& report, const Tables& tables);
+/// The same as text; `cost` in a member of its own, may be null.
+std::string advice_json(const AdviceReport& report, const Tables& tables,
+                        const Cost* cost = nullptr);
 
 }  // namespace gpumemprof

@@ -3,7 +3,7 @@
 
 #include "report/json/parts.h"
 #include "report/json/sections.h"
-#include "report/telemetry_report.h"
+#include "report/text_report.h"
 
 namespace gpumemprof {
 namespace {
