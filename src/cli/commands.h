@@ -53,5 +53,9 @@ void set_tool_name(const char* name);  ///< a literal; before anything is printe
 /// Prints `gpumemprof: SUBJECT: what is wrong (at byte N)` on stderr as one line, control
 /// characters replaced, and returns the exit code that belongs to the error. SUBJECT may be empty.
 int report_error(const std::string& subject, const Error& error);
+/// The same of a request that makes no sense.
+inline int wrong_usage(const std::string& what) {
+  return report_error("", {ErrorCode::kUsage, what});
+}
 
 }  // namespace gpumemprof

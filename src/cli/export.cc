@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <memory>
 
 #include "analysis/analyze.h"
@@ -18,6 +19,7 @@
 #include "report/export/event_export.h"
 #include "report/export/flame_paths.h"
 #include "report/export/stack_exports.h"
+#include "report/words.h"
 #include "trace/anonymizer.h"
 
 namespace gpumemprof {
@@ -41,10 +43,9 @@ bool is_stack_format(const std::string& to) {
 /// By libraries that Python has, in a child that reads the run itself.
 int export_tables(const ExportArguments& arguments) {
   if (arguments.output.empty() || arguments.output == "-")
-    return report_error("", {ErrorCode::kUsage,
-                             arguments.to == "parquet"
-                                 ? "--to parquet writes a folder: give --output FOLDER"
-                                 : "--to sqlite writes a file: give --output FILE"});
+    return wrong_usage(arguments.to == "parquet"
+                       ? "--to parquet writes a folder: give --output FOLDER"
+                       : "--to sqlite writes a file: give --output FILE");
   std::vector<std::string> words = {arguments.to, arguments.output};
   if (!arguments.no_seal) words.emplace_back("seal");
   if (arguments.anonymize) words.emplace_back("anonymize");
@@ -61,11 +62,8 @@ uint32_t after_last_allocation(const PageFile& page, size_t index, bool is_snaps
   uint64_t last_ns = 0;
   for (const PageDevice& device : page.devices()) {
     if (memories[device.index].process != memories[page.devices()[index].index].process) continue;
-    for (uint32_t moment = device.table->moments(); moment-- > 1;) {
-      if (device.table->change(moment) != BlockChange::kAlloc) continue;
-      last_ns = std::max(last_ns, device.table->times[moment - 1]);
-      break;
-    }
+    const uint32_t moment = device.table->last_allocation();
+    if (moment != 0) last_ns = std::max(last_ns, device.table->times[moment - 1]);
   }
   return std::min(last, page.moment_at(index, last_ns + 1));
 }
@@ -120,11 +118,10 @@ struct Stacks {
 
   const std::vector<Holder>& holders() const {
     if (moment != nullptr) return moment->holders;
-    if (at.kind == MomentArgument::kLastAllocation)
-      return holders_of(*device, StackMoment::kLastAllocation);
-    return holders_of(*device, at.kind == MomentArgument::kEnd     ? StackMoment::kEnd
-                               : at.kind == MomentArgument::kTotal ? StackMoment::kTotal
-                                                                   : StackMoment::kPeak);
+    return at.kind == MomentArgument::kLastAllocation ? device->holders_before_exit
+           : at.kind == MomentArgument::kEnd          ? device->holders_at_end
+           : at.kind == MomentArgument::kTotal        ? device->totals
+                                                      : device->holders_at_peak;
   }
   LiveSet live() const {
     if (moment != nullptr) return live_at(*moment);
@@ -157,9 +154,8 @@ Status read_stacks(Input& input, const ExportArguments& arguments, Stacks* stack
   }
   stacks->device = *device;
   if (arguments.by.empty() || arguments.by == "stack") return {};
-  const FlameGrouping by = arguments.by == "module" ? FlameGrouping::kModule
-                           : arguments.by == "line" ? FlameGrouping::kLine
-                                                    : FlameGrouping::kCategory;
+  const auto by = static_cast<FlameGrouping>(
+      std::ranges::find(kGroupingNames, arguments.by) - kGroupingNames.begin());
   auto paths = flame_paths(stacks->live(), by, stacks->analyzed.tables());
   if (!paths) return std::unexpected(paths.error());
   stacks->paths = std::move(*paths);
@@ -222,41 +218,84 @@ std::string wrong_use(const ExportArguments& arguments) {
   return "";
 }
 
+/// Opens the output only here: what is written may come to nothing before. The exit code.
+int write_export(const ExportArguments& arguments, const std::string& subject,
+                 const std::function<Status(const TextSink&)>& write) {
+  auto output = Output::open(arguments.output, arguments.paths);
+  if (!output) return report_error("", output.error());
+  bool output_failed = false;
+  const Status done = write([&](std::string_view text) {
+    Status written = output->write(text);
+    output_failed = !written;
+    return written;
+  });
+  if (!done)
+    return output_failed ? report_output_error(*output, done.error())
+                         : report_error(subject, done.error());
+  if (auto closed = output->close(); !closed) return report_output_error(*output, closed.error());
+  return kExitOk;
+}
+
+/// One line for what the read file has and the written one has not.
+void say_what_is_missing(const std::string& path, const AllocatorSnapshot& snapshot) {
+  std::string missing;
+  const auto add = [&](const std::string& what) {
+    missing += (missing.empty() ? "" : "; ") + what;
+  };
+  for (const LossReason& part : snapshot.not_kept)
+    add(std::to_string(part.events) + ' ' + part.reason);
+  for (const LossReason& loss : snapshot.loss.reasons)
+    add((loss.is_counted() ? std::to_string(loss.events) + ' ' : "") + loss.reason);
+  if (missing.empty()) return;
+  std::fprintf(stderr, "%s: %s: not written: %s\n", tool_name(), printable(path).c_str(),
+               printable(missing).c_str());
+}
+
+/// As PyTorch writes it. Refuses what holds no segments.
+int export_as_snapshot(const ExportArguments& arguments, const std::string& subject) {
+  auto input = open_input_showing_progress(arguments.paths, !arguments.no_seal);
+  if (!input) return report_error(subject, input.error());
+  const auto history = allocator_history(*input);
+  if (!history) return report_error(subject, history.error());
+  const AllocatorSnapshot& snapshot = **history;
+  Progress progress("exporting");
+  const int code = write_export(arguments, subject, [&](const TextSink& sink) {
+    return export_snapshot(snapshot, sink, [&](double share) { progress.update(share); });
+  });
+  if (code != kExitOk) return code;
+  say_what_is_missing(arguments.paths[0], snapshot);
+  return snapshot.loss.has_every_event() ? kExitOk : kExitToolFailed;
+}
+
 /// A table of events has a column for either size, a curve of levels has one.
 FollowedSource::Sizes sizes_of(const std::string& to) {
   return to == "perfetto" ? FollowedSource::Sizes::kRequested : FollowedSource::Sizes::kAllocated;
 }
 
 int export_source(const ExportArguments& arguments) {
-  if (arguments.to.empty()) {
-    return report_error("", {ErrorCode::kUsage,
-                             "--to is required: jsonl, csv, perfetto, perfetto-tar, parquet, sqlite, "
-                             "pprof, speedscope, folded, html or snapshot (see gpumemprof export --help)"});
-  }
+  if (arguments.to.empty())
+    return wrong_usage(
+        "--to is required: jsonl, csv, perfetto, perfetto-tar, parquet, sqlite, pprof, speedscope, "
+        "folded, html or snapshot (see gpumemprof export --help)");
   const std::string subject = arguments.paths.size() == 1 ? arguments.paths[0] : "";
-  if (const std::string wrong = wrong_use(arguments); !wrong.empty()) {
-    return report_error("", {ErrorCode::kUsage, wrong});
-  }
+  if (const std::string wrong = wrong_use(arguments); !wrong.empty()) return wrong_usage(wrong);
   const bool is_binary = arguments.to == "pprof" || arguments.to.starts_with("perfetto") ||
                          arguments.to == "snapshot";
-  if (is_binary && arguments.output.empty() && isatty(STDOUT_FILENO) == 1) {
-    return report_error("", {ErrorCode::kUsage,
-                             arguments.to + " is binary: give --output FILE or a pipe"});
-  }
+  if (is_binary && arguments.output.empty() && isatty(STDOUT_FILENO) == 1)
+    return wrong_usage(arguments.to + " is binary: give --output FILE or a pipe");
   if (arguments.to == "parquet" || arguments.to == "sqlite") return export_tables(arguments);
   if (arguments.to == "html") return export_page(arguments, subject);
   if (arguments.to == "perfetto-tar")
     return export_perfetto_archive(
         arguments.paths, arguments.output,
         arguments.anonymize ? std::make_shared<Anonymizer>() : nullptr);
-  if (arguments.to == "snapshot")
-    return export_as_snapshot(arguments.paths, arguments.output, !arguments.no_seal);
+  if (arguments.to == "snapshot") return export_as_snapshot(arguments, subject);
   auto input = open_input_showing_progress(arguments.paths, !arguments.no_seal);
   if (!input) return report_error(subject, input.error());
   if (arguments.anonymize) input->anonymize(std::make_shared<Anonymizer>());
   Stacks stacks;
   std::unique_ptr<EventSource> source;
-  if (is_stack_format(arguments.to)) {  // before the output is made: it may come to nothing
+  if (is_stack_format(arguments.to)) {
     if (auto read = read_stacks(*input, arguments, &stacks); !read) {
       return report_error(subject, read.error());
     }
@@ -265,20 +304,11 @@ int export_source(const ExportArguments& arguments) {
     if (!opened) return report_error(subject, opened.error());
     source = std::move(*opened);
   }
-  auto output = Output::open(arguments.output, arguments.paths);
-  if (!output) return report_error("", output.error());
-  bool output_failed = false;
-  const auto sink = [&](std::string_view text) {
-    Status written = output->write(text);
-    output_failed = !written;
-    return written;
-  };
-  const Status done = stacks.device != nullptr ? export_stacks(stacks, arguments, sink)
-                                               : export_every_event(*source, arguments.to, sink);
-  if (!done)
-    return output_failed ? report_output_error(*output, done.error())
-                         : report_error(subject, done.error());
-  if (auto closed = output->close(); !closed) return report_output_error(*output, closed.error());
+  const int code = write_export(arguments, subject, [&](const TextSink& sink) {
+    return stacks.device != nullptr ? export_stacks(stacks, arguments, sink)
+                                    : export_every_event(*source, arguments.to, sink);
+  });
+  if (code != kExitOk) return code;
   return say_losses(subject, source ? source->loss() : stacks.analyzed.analysis.loss);
 }
 

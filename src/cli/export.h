@@ -18,12 +18,6 @@ namespace gpumemprof {
 int export_perfetto_archive(const std::vector<std::string>& paths, const std::string& output_path,
                             const std::shared_ptr<Anonymizer>& names);
 
-/// export --to snapshot.
-/// Writes the snapshot in `paths` again as PyTorch does. Refuses what holds no segments. The exit
-/// code.
-int export_as_snapshot(const std::vector<std::string>& paths, const std::string& output_path,
-                       bool seal);
-
 // A moment of a recording as the user writes it.
 
 struct MomentArgument {

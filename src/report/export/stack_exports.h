@@ -11,8 +11,6 @@
 
 namespace gpumemprof {
 
-enum class StackMoment { kPeak, kLastAllocation, kEnd, kTotal };
-
 /// "outer;inner;innermost BYTES", a line a stack, largest first; a frame is "function (file:line)".
 /// In frames `;` becomes `:`, and what cannot be printed U+FFFD. For flame graphs of any kind.
 Status export_folded(const std::vector<Holder>& holders, const Tables& tables,
@@ -39,12 +37,5 @@ Status export_speedscope_paths(std::string_view title, std::string_view name,
 /// end_objects and end_space. Sums beyond 2^63 - 1 are written as that.
 Status export_pprof(const Analysis& analysis, const DeviceAnalysis& device, const Tables& tables,
                     std::string_view version, const TextSink& sink);
-
-inline const std::vector<Holder>& holders_of(const DeviceAnalysis& device, StackMoment at) {
-  return at == StackMoment::kPeak             ? device.holders_at_peak
-         : at == StackMoment::kLastAllocation ? device.holders_before_exit
-         : at == StackMoment::kEnd            ? device.holders_at_end
-                                              : device.totals;
-}
 
 }  // namespace gpumemprof

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "report/export/perfetto_export.h"
+#include "report/export/event_export.h"
 #include "report/sample_for_tests.h"
 
 namespace gpumemprof {
@@ -31,7 +31,7 @@ class StackExports : public testing::Test {
 };
 
 TEST_F(StackExports, FoldedHasALineAStackLargestFirst) {
-  ASSERT_TRUE(export_folded(holders_of(cpu(), StackMoment::kPeak), source_.tables(), sink()));
+  ASSERT_TRUE(export_folded(cpu().holders_at_peak, source_.tables(), sink()));
   EXPECT_EQ(text_,
             "<module> (train.py:90);step (train.py:41);relu (f.py:5) 500\n"
             "<module> (train.py:90);Model.__init__ (model.py:7) 300\n"
@@ -39,10 +39,10 @@ TEST_F(StackExports, FoldedHasALineAStackLargestFirst) {
 }
 
 TEST_F(StackExports, FoldedOfOtherMoments) {
-  ASSERT_TRUE(export_folded(holders_of(cpu(), StackMoment::kEnd), source_.tables(), sink()));
+  ASSERT_TRUE(export_folded(cpu().holders_at_end, source_.tables(), sink()));
   EXPECT_THAT(text_, testing::Not(testing::HasSubstr("gelu"))) << "freed before the end";
   text_.clear();
-  ASSERT_TRUE(export_folded(holders_of(analysis_.devices[1], StackMoment::kTotal),
+  ASSERT_TRUE(export_folded(analysis_.devices[1].totals,
                             source_.tables(), sink()));
   EXPECT_EQ(text_, "(no stack recorded) 50\n");
 }
@@ -53,7 +53,7 @@ TEST_F(StackExports, AFrameCannotBreakTheFoldedLine) {
       {tables.strings.intern("/a/b;c.py"), tables.strings.intern("f\n;g 12"), 1});
   DeviceAnalysis device;
   device.holders_at_peak = {{tables.stacks.push(0, frame), 7, 1}};
-  ASSERT_TRUE(export_folded(holders_of(device, StackMoment::kPeak), tables, sink()));
+  ASSERT_TRUE(export_folded(device.holders_at_peak, tables, sink()));
   EXPECT_EQ(text_, "f\xef\xbf\xbd:g 12 (b:c.py:1) 7\n");
 }
 
@@ -75,7 +75,7 @@ TEST_F(StackExports, SpeedscopeHasTheThreeProfiles) {
 TEST_F(StackExports, AnErrorOfTheSinkEndsEveryExport) {
   const TextSink full = [](std::string_view) { return fail(ErrorCode::kSystem, "disk full"); };
   const Tables& tables = source_.tables();
-  for (const Status& done : {export_folded(holders_of(cpu(), StackMoment::kPeak), tables, full),
+  for (const Status& done : {export_folded(cpu().holders_at_peak, tables, full),
                              export_speedscope(analysis_, cpu(), tables, "", full),
                              export_pprof(analysis_, cpu(), tables, "", full)}) {
     ASSERT_FALSE(done);
