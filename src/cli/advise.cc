@@ -4,6 +4,7 @@
 #include "analysis/advice/practices.h"
 #include "analysis/analyze.h"
 #include "cli/advise_trials.h"
+#include "cli/command_words.h"
 #include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/options.h"
@@ -39,8 +40,7 @@ int advise_recording(const std::vector<std::string>& paths, const AdviseArgument
   if (!analyzed) return report_error(subject, analyzed.error());
   const Analysis& analysis = analyzed->analysis;
   const Tables& tables = analyzed->tables();
-  if (!failure.empty() && analysis.events == 0)
-    return report_error("", {ErrorCode::kUsage, failure});
+  if (!failure.empty() && analysis.events == 0) return wrong_usage(failure);
   auto report =
       advise_on_recording(analysis, tables, [&] { return input->events(); }, line_text());
   if (!report) return report_error(subject, report.error());
@@ -93,10 +93,9 @@ int advise_program(std::vector<std::string> command, const AdviseArguments& argu
   // changed run that gets further has done other work, so that nothing can be measured.
   const bool is_failed = !base->failure.empty();
   if (!has_recording(base->folder))
-    return report_error("", {ErrorCode::kUsage,
-                             is_failed ? base->failure
-                                       : "the program recorded nothing: gpumemprof run -- COMMAND "
-                                         "says why"});
+    return wrong_usage(is_failed
+                           ? base->failure
+                           : "the program recorded nothing: gpumemprof run -- COMMAND says why");
   const bool is_measured = !arguments.no_measuring && !is_failed;
   return advise_recording({base->folder}, arguments, is_measured ? &trials : nullptr,
                           base->failure);
@@ -135,7 +134,7 @@ void add_advise_command(CLI::App& app, CommandContext& context) {
     const std::string wrong = wrong_together(*arguments, !words.empty());
     context.exit_code =
         wrong.empty() ? read_cost_options(arguments->prices, arguments->capacity, &arguments->cost)
-                      : report_error("", {ErrorCode::kUsage, wrong});
+                      : wrong_usage(wrong);
     if (context.exit_code != kExitOk) return;
     context.exit_code = words.empty() ? advise_recording(arguments->paths, *arguments, nullptr)
                                       : advise_program(std::move(words), *arguments);

@@ -10,14 +10,13 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <optional>
 
 #include "analysis/advice/practices.h"
 #include "analysis/analyze.h"
 #include "base/descriptor.h"
 #include "cli/commands.h"
+#include "cli/python_program.h"
 
 extern char** environ;
 
@@ -72,33 +71,10 @@ std::optional<uint64_t> median_step_ns(const Analysis& analysis) {
 
 }  // namespace
 
-std::vector<std::string> words_after_dashes() {
-  std::ifstream file("/proc/self/cmdline", std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  std::vector<std::string> words;
-  bool is_after = false;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find('\0', begin), text.size());
-    std::string word = text.substr(begin, end - begin);
-    if (is_after)
-      words.push_back(std::move(word));
-    else
-      is_after = word == "--";
-    begin = end + 1;
-  }
-  return words;
-}
-
 Result<TrialRun> AdviseTrials::record(const std::string& name, const std::string& change,
                                       bool is_shown) {
   const std::string recording = folder_ + '/' + name;
-  char self[4096];
-  const ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
-  if (length <= 0)
-    return fail(ErrorCode::kSystem, "the gpumemprof command cannot find its own file");
-  self[length] = '\0';
-  std::vector<std::string> words = {self, "run", "--quiet", "--output", recording};
-  words.emplace_back("--");
+  std::vector<std::string> words = {own_program(), "run", "--quiet", "--output", recording, "--"};
   words.insert(words.end(), command_.begin(), command_.end());
   std::vector<std::string> variables;
   for (char** one = environ; *one != nullptr; ++one) {
@@ -125,7 +101,8 @@ Result<TrialRun> AdviseTrials::record(const std::string& name, const std::string
   }
   pid_t child = -1;
   restore_descriptor_limit();
-  const int failed = posix_spawn(&child, self, &actions, nullptr, argv.data(), environment.data());
+  const int failed =
+      posix_spawn(&child, argv[0], &actions, nullptr, argv.data(), environment.data());
   raise_descriptor_limit();
   posix_spawn_file_actions_destroy(&actions);
   if (failed != 0) return fail(ErrorCode::kSystem, std::string("cannot run: ") + strerror(failed));

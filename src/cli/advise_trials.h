@@ -11,9 +11,6 @@
 
 namespace gpumemprof {
 
-/// The words of the command line after the first "--"; empty if there is none.
-std::vector<std::string> words_after_dashes();
-
 /// A run that has ended, and where its recording is.
 struct TrialRun {
   std::string folder;

@@ -6,7 +6,7 @@
 
 #include "analysis/advice/practices.h"
 #include "analysis/compare/fail_on.h"
-#include "cli/analyze_telemetry.h"
+#include "cli/analyze_parts.h"
 #include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/options.h"
@@ -216,9 +216,7 @@ int analyze_command(AnalyzeArguments& arguments) {
   const bool has_events = kind != InputKind::kOomDump && kind != InputKind::kSamples;
   if (arguments.cost &&
       (!has_events || report_format(arguments.format, arguments.output) == "html"))
-    return report_error("", {ErrorCode::kUsage,
-                             "--price and --prices are for recordings and snapshots, as text or "
-                             "JSON"});
+    return wrong_usage("--price and --prices are for recordings and snapshots, as text or JSON");
   if (kind == InputKind::kOomDump) return analyze_oom_dump(arguments);
   if (kind == InputKind::kSamples) {
     if (!arguments.fail_on.empty()) {
@@ -319,7 +317,7 @@ void add_analyze_command(CLI::App& app, CommandContext& context) {
   command->callback([arguments, &context] {
     context.exit_code =
         arguments->paths.empty()
-            ? report_error("", {ErrorCode::kUsage, "--input or a path is required"})
+            ? wrong_usage("--input or a path is required")
             : analyze_command(*arguments);
   });
 }

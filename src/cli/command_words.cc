@@ -2,21 +2,26 @@
 
 #include <algorithm>
 #include <fstream>
-#include <iterator>
 
 namespace gpumemprof {
+
+std::vector<std::string> typed_words() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::vector<std::string> words;
+  for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
+  return words;
+}
+
+std::vector<std::string> words_after_dashes() {
+  const std::vector<std::string> words = typed_words();
+  const auto mark = std::ranges::find(words, "--");
+  return {mark == words.end() ? mark : mark + 1, words.end()};
+}
 
 Result<std::vector<std::string>> command_words(const std::string& subcommand,
                                                const std::vector<std::string>& parsed,
                                                const std::string& wrong_option) {
-  std::ifstream file("/proc/self/cmdline", std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  std::vector<std::string> words;
-  for (size_t begin = 0; begin < text.size();) {
-    size_t end = std::min(text.find('\0', begin), text.size());
-    words.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
+  const std::vector<std::string> words = typed_words();
   auto mark = std::find(words.begin(), words.end(), "--");
   if (parsed.empty()) {
     return fail(ErrorCode::kUsage,

@@ -7,17 +7,18 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "cli/command_shape.h"
+#include "cli/command_words.h"
 #include "cli/commands.h"
 #include "cli/options.h"
+#include "cli/output.h"
 #include "cli/tensorflow.h"
 #include "cli/watch.h"
-#include "cli/watch_arguments.h"
 #include "devices/accelerator_json.h"
 #include "devices/accelerators.h"
 #include "devices/host_memory.h"
@@ -42,20 +43,12 @@ struct DiagnoseArguments {
   DeviceOption device;
 };
 
-std::string local_time(const char* format) {
-  const time_t now = time(nullptr);
-  tm parts{};
-  char text[64];
-  localtime_r(&now, &parts);
-  return {text, strftime(text, sizeof text, format, &parts)};
-}
-
 /// Inside --output where that exists; else --output itself; else a new folder here.
 Result<fs::path> make_folder(const std::string& output) {
   std::error_code error;
   fs::path folder = output;
   if (output.empty() || fs::is_directory(output, error)) {
-    const std::string name = std::string(tool_name()) + "-diagnose-" + local_time("%Y%m%d-%H%M%S");
+    const std::string name = std::string(tool_name()) + "-diagnose-" + time_text("%Y%m%d-%H%M%S");
     folder = fs::path(output) / name;
     for (int n = 1; fs::exists(folder, error); ++n)
       folder = fs::path(output) / (name + '-' + std::to_string(n));
@@ -183,15 +176,6 @@ Json summary_json(const Diagnosis& d) {
           {"unknown", unknown}};
 }
 
-/// Our own command line, as it was typed.
-std::string typed_command() {
-  std::ifstream file("/proc/self/cmdline", std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  while (!text.empty() && text.back() == '\0') text.pop_back();
-  std::ranges::replace(text, '\0', ' ');
-  return text;
-}
-
 Status write_bundle(const fs::path& folder, const Diagnosis& diagnosis, int exit_code) {
   const std::pair<const char*, Json> files[] = {
       {"environment.json", environment_json()},
@@ -208,8 +192,8 @@ Status write_bundle(const fs::path& folder, const Diagnosis& diagnosis, int exit
   names.push_back("manifest.json");
   // Last, so that a bundle with a manifest is a whole one.
   return write_file(folder / "manifest.json", {{"version", 1},
-                                               {"created_iso", local_time("%Y-%m-%dT%H:%M:%S%z")},
-                                               {"command_line", typed_command()},
+                                               {"created_iso", time_text("%Y-%m-%dT%H:%M:%S%z")},
+                                               {"command_line", joined(typed_words(), " ")},
                                                {"files", names},
                                                {"exit_code", exit_code},
                                                {"risk_detected", exit_code == kExitRisk}});

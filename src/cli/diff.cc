@@ -188,10 +188,8 @@ int write_diff_page(Run& first, const DiffSide& a, Run* second, const DiffSide& 
 }
 
 int diff(const DiffArguments& arguments) {
-  if (arguments.b.empty() && arguments.steps.empty()) {
-    return report_error(
-        "", {ErrorCode::kUsage, "give a second run, or two steps of one run: --steps A B"});
-  }
+  if (arguments.b.empty() && arguments.steps.empty())
+    return wrong_usage("give a second run, or two steps of one run: --steps A B");
   const auto names = arguments.anonymize ? std::make_shared<Anonymizer>() : nullptr;
   const bool is_one = arguments.b.empty();
   const std::vector<uint64_t>& steps = arguments.steps;

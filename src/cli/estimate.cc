@@ -31,8 +31,7 @@ int estimate_command(EstimateCommandLine& line) {
   }
   if (subjects > 1) return usage("give exactly one of -- COMMAND, --model, --config and --trace");
   const bool is_command = !line.parsed.empty() && arguments.target.empty();
-  if (!is_command && !line.wrong_option.empty())
-    return report_error("", {ErrorCode::kUsage, line.wrong_option, {}});
+  if (!is_command && !line.wrong_option.empty()) return wrong_usage(line.wrong_option);
   if (!arguments.batch.empty() && arguments.batch != "auto" &&
       (arguments.batch.size() > 9 ||
        !std::ranges::all_of(arguments.batch, [](char c) { return c >= '0' && c <= '9'; }) ||

@@ -3,8 +3,8 @@
 #include <filesystem>
 
 #include "base/file.h"
-#include "base/size.h"
 #include "cli/commands.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "estimate/configuration_answer.h"
 #include "report/estimate_report.h"
@@ -12,30 +12,31 @@
 namespace gpumemprof {
 namespace {
 
-/// A value of its own is a setting, too: `--tp 4` is `--set tp=4`.
-struct NumberOption {
+/// A setting as an option of its own: `--tp 4` is `--set tp=4`.
+struct SettingOption {
   const char* name;
-  const char* setting;
   const char* help;
+  const char* type = "N";  // null: a flag
 };
-constexpr NumberOption kNumbers[] = {
-    {"--sequence", "sequence", "tokens per sequence (default: from the configuration)"},
-    {"--micro-batches", "micro-batches", "micro-batches per step"},
-    {"--tp", "tp", "tensor-parallel ranks"},
-    {"--pp", "pp", "pipeline-parallel ranks"},
-    {"--vpp", "vpp", "layer chunks per pipeline rank"},
-    {"--cp", "cp", "context-parallel ranks"},
-    {"--ep", "ep", "expert-parallel ranks"},
-    {"--dp", "dp", "data-parallel ranks"},
-    {"--zero", "zero", "ZeRO stage, 0 to 3"},
-    {"--context", "context", "tokens in the KV cache (inference)"},
-    {"--page", "page", "tokens per page of the KV cache"},
-};
-constexpr NumberOption kSwitches[] = {
-    {"--sequence-parallel", "sequence-parallel",
-     "split along the sequence what tensor parallelism leaves whole"},
-    {"--distributed-optimizer", "distributed-optimizer", "split the optimizer state over --dp"},
-    {"--fsdp", "fsdp", "fully shard over --dp"},
+constexpr SettingOption kSettingOptions[] = {
+    {"--sequence", "tokens per sequence (default: from the configuration)"},
+    {"--micro-batches", "micro-batches per step"},
+    {"--tp", "tensor-parallel ranks"},
+    {"--pp", "pipeline-parallel ranks"},
+    {"--vpp", "layer chunks per pipeline rank"},
+    {"--cp", "context-parallel ranks"},
+    {"--ep", "expert-parallel ranks"},
+    {"--dp", "data-parallel ranks"},
+    {"--zero", "ZeRO stage, 0 to 3"},
+    {"--context", "tokens in the KV cache (inference)"},
+    {"--page", "tokens per page of the KV cache"},
+    {"--sequence-parallel", "split along the sequence what tensor parallelism leaves whole",
+     nullptr},
+    {"--distributed-optimizer", "split the optimizer state over --dp", nullptr},
+    {"--fsdp", "fully shard over --dp", nullptr},
+    {"--kv-dtype", "dtype of the KV cache", "fp32|bf16|fp16|fp8|int8"},
+    {"--table", "also show the peaks with other optimizers, precisions and checkpointing",
+     nullptr},
 };
 
 Result<SetupOption> as_setting(const std::string& text) {
@@ -84,52 +85,20 @@ Result<ConfigurationRequest> request_of(const EstimateArguments& arguments) {
   return request;
 }
 
-void keep_typed(EstimateArguments* arguments, const char* name, const std::string& setting) {
-  if (arguments->option_typed.empty()) arguments->option_typed = name;
-  arguments->options.push_back(setting);
-}
-
 }  // namespace
 
 void add_configuration_options(CLI::App& command, EstimateArguments* arguments) {
-  const char* group = "Options of --config";
-  for (const NumberOption& option : kNumbers) {
-    const std::string setting = option.setting;
-    command
-        .add_option_function<std::string>(
-            option.name,
-            [arguments, setting, name = option.name](const std::string& value) {
-              keep_typed(arguments, name, setting + '=' + value);
-            },
-            option.help)
-        ->type_name("N")
-        ->group(group);
+  for (const SettingOption& option : kSettingOptions) {
+    const auto keep = [arguments, name = option.name](const std::string& value) {
+      if (arguments->option_typed.empty()) arguments->option_typed = name;
+      arguments->options.push_back(std::string(name + 2) + '=' + value);
+    };
+    CLI::Option* added =
+        option.type ? command.add_option_function<std::string>(option.name, keep, option.help)
+                          ->type_name(option.type)
+                    : command.add_flag_callback(option.name, [keep] { keep("true"); }, option.help);
+    added->group("Options of --config");
   }
-  for (const NumberOption& option : kSwitches) {
-    const std::string setting = option.setting;
-    command
-        .add_flag_callback(
-            option.name,
-            [arguments, setting, name = option.name] {
-              keep_typed(arguments, name, setting + "=true");
-            },
-            option.help)
-        ->group(group);
-  }
-  command
-      .add_option_function<std::string>(
-          "--kv-dtype",
-          [arguments](const std::string& value) {
-            keep_typed(arguments, "--kv-dtype", "kv-dtype=" + value);
-          },
-          "dtype of the KV cache")
-      ->type_name("fp32|bf16|fp16|fp8|int8")
-      ->group(group);
-  command
-      .add_flag_callback(
-          "--table", [arguments] { keep_typed(arguments, "--table", "table=true"); },
-          "also show the peaks with other optimizers, precisions and checkpointing")
-      ->group(group);
 }
 
 int estimate_from_configuration(const EstimateArguments& arguments) {
@@ -158,6 +127,15 @@ int estimate_from_configuration(const EstimateArguments& arguments) {
   if (!arguments.calibration.empty()) inputs.push_back(arguments.calibration);
   return write_output(arguments.format == "json" ? estimate_json(*answer) : estimate_text(*answer),
                       arguments.output, inputs);
+}
+
+Result<Calibration> read_calibration(const std::string& path) {
+  auto text = read_small_file(path, kMaxCalibrationBytes);
+  auto found = text ? parse_calibration(*text) : std::unexpected(text.error());
+  if (found) return found;
+  Error error = found.error();
+  error.message = "--calibration " + path + ": " + error.message;
+  return std::unexpected(std::move(error));
 }
 
 }  // namespace gpumemprof

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/size.h"
 #include "cli/commands.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/python_program.h"
 #include "cli/trace_child.h"

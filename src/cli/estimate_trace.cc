@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/size.h"
 #include "cli/commands.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/trace_subjects.h"

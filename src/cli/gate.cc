@@ -156,19 +156,11 @@ void apply_limit(uint64_t limit_bytes, std::vector<PeakComparison>* peaks) {
   if (main != nullptr) main->limit_bytes = limit_bytes;
 }
 
-std::string today() {
-  const std::time_t now = std::time(nullptr);
-  std::tm utc = {};
-  gmtime_r(&now, &utc);
-  char text[16];
-  return std::string(text, std::strftime(text, sizeof text, "%Y-%m-%d", &utc));
-}
-
 int write_baseline(const GateArguments& arguments, const GatePlan& plan,
                    const std::vector<PeakSubject>& subjects) {
   MemoryBaseline next{.version = GPUMEMPROF_VERSION, .subjects = subjects};
   if (plan.baseline) next.reasons = plan.baseline->reasons;
-  next.reasons.push_back({today(), arguments.reason});
+  next.reasons.push_back({time_text("%Y-%m-%d", true), arguments.reason});
   const int code = write_output(baseline_json(next), arguments.baseline, {});
   if (code == kExitOk)
     say(one_line(printable(arguments.baseline) + ": written, " +

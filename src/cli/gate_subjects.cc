@@ -1,13 +1,12 @@
 #include "cli/gate_subjects.h"
 
-#include <algorithm>
-#include <filesystem>
 #include <map>
 
 #include "analysis/analyze.h"
 #include "analysis/compare/memory_baseline_file.h"
 #include "analysis/compare/peak_memories.h"
 #include "base/file.h"
+#include "base/folder.h"
 #include "cli/input.h"
 #include "cli/progress.h"
 #include "report/describe/facts.h"
@@ -35,18 +34,6 @@ Result<PeakSubject> measured_program(const RunOutcome& outcome) {
   return program;
 }
 
-/// Files in it that end in .json, in the order of their names.
-std::vector<std::string> measurements_in(const std::string& folder) {
-  std::vector<std::string> out;
-  std::error_code error;
-  for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end;
-       at.increment(error)) {
-    if (at->path().extension() == ".json") out.push_back(at->path().string());
-  }
-  std::ranges::sort(out);
-  return out;
-}
-
 }  // namespace
 
 Result<std::vector<PeakSubject>> gate_subjects(const RunOutcome& outcome,
@@ -56,7 +43,9 @@ Result<std::vector<PeakSubject>> gate_subjects(const RunOutcome& outcome,
   if (!program) return std::unexpected(program.error());
   if (!program->memories.empty()) out.push_back(std::move(*program));
   std::map<std::string, PeakSubject> tests;  // of one that ran twice the later counts
-  for (const std::string& path : measurements_in(folder)) {
+  const auto is_measurement = [](std::string_view name) { return name.ends_with(".json"); };
+  for (const std::string& name : names_in(folder, is_measurement)) {
+    const std::string path = folder + '/' + name;
     const auto text = read_small_file(path, kMostBaselineBytes);
     auto read = text ? parse_measurement(*text) : std::unexpected(text.error());
     if (!read) return fail(read.error().code, path + ": " + read.error().message);

@@ -13,12 +13,12 @@
 #include "cli/commands.h"
 #include "cli/info.h"
 #include "cli/options.h"
+#include "cli/python_program.h"
 #include "cli/tensorflow.h"
 #include "devices/accelerator_json.h"
 #include "devices/accelerators.h"
 #include "devices/host_memory.h"
 #include "devices/oom_kills.h"
-#include "devices/process_memory.h"
 #include "live/live_recordings.h"
 #include "live/recording_follower.h"
 #include "report/words.h"
@@ -111,10 +111,7 @@ Json info_json(const InfoArguments& arguments, const Accelerators& all) {
   out["conflicts"] = second_profilers(folders);
   if (is_tfmemprof()) out["tensorflow"] = tensorflow_json(folders);
   if (arguments.detailed) {
-    char self[4096];
-    const ssize_t length = readlink("/proc/self/exe", self, sizeof self);
-    auto probe = find_probe(std::getenv("GPUMEMPROF_PROBE"),
-                            {self, static_cast<size_t>(std::max<ssize_t>(length, 0))});
+    auto probe = find_probe(std::getenv("GPUMEMPROF_PROBE"), own_program());
     out["probe"] = {{"path", probe ? Json(*probe) : Json(nullptr)},
                     {"reason", probe ? "" : probe.error().message}};
     const auto kills = OomKills().all();
@@ -183,7 +180,7 @@ int info(InfoArguments& arguments) {
   if (!arguments.device.notes.empty()) std::fprintf(stderr, "%s\n", arguments.device.notes.c_str());
   const Accelerators all = AcceleratorReader().read(Depth::kEverything);
   if (auto why = why_not_listed(all, arguments.device.number); !why.empty())
-    return report_error("", {ErrorCode::kUsage, why});
+    return wrong_usage(why);
   const Json out = info_json(arguments, all);
   if (arguments.format == "json") {
     std::printf("%s\n", out.dump(1, ' ', false, Json::error_handler_t::replace).c_str());

@@ -28,8 +28,7 @@ void add_lines_command(CLI::App& app, CommandContext& context) {
     const std::vector<std::string> all = command->remaining();
     if (all.empty() || all[0] == "--help" || all[0] == "-h") {
       if (all.empty()) {
-        context.exit_code = report_error(
-            "", {ErrorCode::kUsage, "lines: name the script (see gpumemprof lines --help)"});
+        context.exit_code = wrong_usage("lines: name the script (see gpumemprof lines --help)");
         return;
       }
       std::printf("%s\nUsage: gpumemprof lines SCRIPT [ARGUMENTS...]\n\n%s\n",

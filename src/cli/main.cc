@@ -84,7 +84,7 @@ int run_command_line(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0)
       return app.exit(error, std::cout, std::cerr);  // --help, --version
-    return report_error("", {ErrorCode::kUsage, usage_error(app, error, words)});
+    return wrong_usage(usage_error(app, error, words));
   }
   return context.exit_code;
 }

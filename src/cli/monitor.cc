@@ -9,7 +9,7 @@
 
 #include "base/size.h"
 #include "cli/commands.h"
-#include "cli/watch_arguments.h"
+#include "cli/watch.h"
 #include "report/words.h"
 
 namespace gpumemprof {

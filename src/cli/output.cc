@@ -7,8 +7,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdio>
+#include <ctime>
+#include <string_view>
+
+#include "base/error_text.h"
 #include "cli/commands.h"
 #include "report/describe/facts.h"
+#include "report/words.h"
 
 namespace gpumemprof {
 namespace {
@@ -92,6 +98,14 @@ int write_output(std::string_view text, const std::string& path,
   return kExitOk;
 }
 
+std::string time_text(const char* format, bool is_utc) {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  (is_utc ? gmtime_r : localtime_r)(&now, &parts);
+  char text[64];
+  return {text, std::strftime(text, sizeof text, format, &parts)};
+}
+
 int report_output_error(const Output& output, const Error& error) {
   if (output.reader_is_gone()) return kExitToolFailed;
   return report_error("", error);
@@ -101,6 +115,25 @@ int say_losses(const std::string& subject, const Loss& loss) {
   if (is_complete(loss)) return kExitOk;
   report_error(subject, {ErrorCode::kSystem, loss_sentence(loss)});
   return loss.has_every_event() ? kExitOk : kExitToolFailed;
+}
+
+namespace {
+const char* g_tool_name = "gpumemprof";
+}  // namespace
+
+const char* tool_name() { return g_tool_name; }
+bool is_tfmemprof() { return std::string_view(g_tool_name) == "tfmemprof"; }
+void set_tool_name(const char* name) { g_tool_name = name; }
+
+int report_error(const std::string& subject, const Error& error) {
+  std::string name = subject;
+  while (name.size() > 1 && name.back() == '/') name.pop_back();
+  std::string text = std::string(tool_name()) + ": ";
+  // Readers of several files name the file themselves.
+  if (!name.empty() && !error.message.starts_with(name + ": ")) text += printable(subject) + ": ";
+  text += printable(text_of(error));
+  std::fprintf(stderr, "%s\n", text.c_str());
+  return error.code == ErrorCode::kSystem ? kExitToolFailed : kExitBadInput;
 }
 
 }  // namespace gpumemprof

@@ -38,6 +38,9 @@ class Output {
 int write_output(std::string_view text, const std::string& path,
                  const std::vector<std::string>& inputs);
 
+/// The time now as strftime() writes it: of this place, or UTC.
+std::string time_text(const char* format, bool is_utc = false);
+
 /// What an output lacks, in the words of `analyze`, on stderr. The exit code: where it lacks events
 /// it is not what was asked for, whoever lost them.
 int say_losses(const std::string& subject, const Loss& loss);

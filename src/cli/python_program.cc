@@ -2,8 +2,11 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdlib>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/descriptor.h"
@@ -55,6 +58,34 @@ int become_child(const std::string& module, const nlohmann::json& options,
       options.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace), "--"};
   all.insert(all.end(), words.begin(), words.end());
   return become_child(module, all);
+}
+
+namespace {
+
+/// Not a folder of that name, which access() would take.
+bool can_be_started(const std::string& path) {
+  struct stat found;
+  return stat(path.c_str(), &found) == 0 && S_ISREG(found.st_mode) &&
+         access(path.c_str(), X_OK) == 0;
+}
+
+}  // namespace
+
+std::string active_python() {
+  if (const char* chosen = std::getenv("GPUMEMPROF_PYTHON"); chosen && *chosen) return chosen;
+  if (const char* venv = std::getenv("VIRTUAL_ENV"); venv && *venv) {
+    const std::string python = std::string(venv) + "/bin/python";
+    if (can_be_started(python)) return python;
+  }
+  const std::string self = own_program();
+  const std::string beside = self.substr(0, self.rfind('/') + 1) + "python";
+  return self.starts_with('/') && can_be_started(beside) ? beside : "python3";
+}
+
+std::string own_program() {
+  std::error_code error;
+  const std::string path = std::filesystem::read_symlink("/proc/self/exe", error).string();
+  return error ? "gpumemprof" : path;
 }
 
 }  // namespace gpumemprof

@@ -2,10 +2,10 @@
 #include <sys/utsname.h>
 #include <sys/wait.h>
 
-#include <fstream>
 #include <memory>
 
 #include "analysis/analyze.h"
+#include "cli/command_words.h"
 #include "cli/commands.h"
 #include "cli/help.h"
 #include "cli/input.h"
@@ -18,14 +18,6 @@
 
 namespace gpumemprof {
 namespace {
-
-/// The first word of our own command line.
-std::string typed_name() {
-  std::ifstream file("/proc/self/cmdline", std::ios::binary);
-  std::string name;
-  std::getline(file, name, '\0');
-  return name.empty() ? "gpumemprof" : name;
-}
 
 std::vector<std::string> as_text(const std::vector<NotRecorded>& processes) {
   std::vector<std::string> result;
@@ -94,6 +86,7 @@ void say_summary(const RunOutcome& outcome, bool records_host) {
   const std::string bundle = oom_bundle(outcome);
   const ProgramEnds ends = ends_of(outcome);
   const std::string where = outcome.folder.empty() ? "" : " in " + outcome.folder;
+  const std::vector<std::string> typed = typed_words();
   const std::string why = why_nothing_was_recorded(outcome, !records_host);
   std::string nothing = one_line("nothing recorded" + where + ": " + why);
   for (const Sentence& said : end_sentences(ends, nullptr, working_folder()))
@@ -117,7 +110,7 @@ void say_summary(const RunOutcome& outcome, bool records_host) {
                      .not_recorded = as_text(outcome.not_recorded),
                      .oom_bundle = bundle,
                      .resident_bytes = outcome.most_resident_bytes,
-                     .tool = typed_name(),
+                     .tool = typed.empty() || typed[0].empty() ? "gpumemprof" : typed[0],
                      .prefix = tool_name(),
                      .working_folder = working_folder()}));
   }

@@ -47,18 +47,14 @@ Result<std::string> find_token(const ServeArguments& arguments) {
 int serve(const ServeArguments& arguments, const sigset_t& stop) {
   const auto address = parse_listen_address(arguments.listen);
   if (!address) return report_error("", address.error());
-  if (arguments.camera.alerts.warning_percent > arguments.camera.alerts.critical_percent) {
-    return report_error(
-        "", {ErrorCode::kUsage, "--warning-threshold is above --critical-threshold"});
-  }
+  if (arguments.camera.alerts.warning_percent > arguments.camera.alerts.critical_percent)
+    return wrong_usage("--warning-threshold is above --critical-threshold");
   auto token = find_token(arguments);
   if (!token) return report_error("", token.error());
-  if (!address->is_loopback && token->empty()) {
-    return report_error("", {ErrorCode::kUsage,
-                             "--listen " + address_text(*address) +
-                                 " can be reached from other machines: a token is required "
-                                 "(--token-file FILE, or GPUMEMPROF_TOKEN)"});
-  }
+  if (!address->is_loopback && token->empty())
+    return wrong_usage("--listen " + address_text(*address) +
+                       " can be reached from other machines: a token is required "
+                       "(--token-file FILE, or GPUMEMPROF_TOKEN)");
   auto server = HttpServer::open(*address, {});
   if (!server) return report_error("", server.error());
   CameraOptions looking = arguments.camera;

@@ -35,16 +35,14 @@ int ask(SqlArguments arguments) {
     arguments.words.pop_back();
   }
   if (!arguments.file.empty()) {
-    if (!query.is_null())
-      return report_error("", {ErrorCode::kUsage, "give a query or --file, not both"});
+    if (!query.is_null()) return wrong_usage("give a query or --file, not both");
     auto text = read_small_file(arguments.file, kMostQueryBytes);
     if (!text) return report_error(arguments.file, text.error());
     query = *text;
   }
   if (arguments.words.empty())
-    return report_error("", {ErrorCode::kUsage,
-                             "sql: name the runs before the query (see " +
-                                 std::string(tool_name()) + " sql --help)"});
+    return wrong_usage("sql: name the runs before the query (see " +
+                       std::string(tool_name()) + " sql --help)");
   const nlohmann::json options = {{"query", query},
                                   {"format", arguments.format},
                                   {"timeout_s", arguments.timeout_s},

@@ -35,11 +35,7 @@ struct TopArguments {
 
 /// "gpumemprof-top-20250131-235959.END" in the working directory.
 std::string new_file_name(const char* end) {
-  char stamp[32] = "";
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  if (localtime_r(&now, &parts)) std::strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", &parts);
-  return std::string("gpumemprof-top-") + stamp + end;
+  return "gpumemprof-top-" + time_text("%Y%m%d-%H%M%S") + end;
 }
 
 /// Samples into a file, as `gpumemprof track` writes them.
@@ -233,7 +229,7 @@ int top(const TopArguments& arguments) {
   if (alerts.warning_percent > alerts.critical_percent)
     wrong = "--warning-threshold is above --critical-threshold";
   if (!arguments.once && arguments.format == "json") wrong = "--format json needs --once";
-  if (!wrong.empty()) return report_error("", {ErrorCode::kUsage, wrong});
+  if (!wrong.empty()) return wrong_usage(wrong);
   if (arguments.once) return print_once(arguments);
   const char* plain = std::getenv("NO_COLOR");
   const bool with_colour =

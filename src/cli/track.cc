@@ -11,7 +11,7 @@
 #include "base/size.h"
 #include "cli/commands.h"
 #include "cli/options.h"
-#include "cli/watch_arguments.h"
+#include "cli/watch.h"
 #include "devices/oom_kills.h"
 #include "live/alerts.h"
 #include "report/words.h"
@@ -201,8 +201,7 @@ class Tracker {
 int track(TrackArguments& arguments) {
   TelemetryEvent& identity = arguments.sampler.identity;
   resolve_identity(arguments, &identity);
-  if (auto wrong = wrong_arguments(arguments, identity); !wrong.empty())
-    return report_error("", {ErrorCode::kUsage, wrong});
+  if (auto wrong = wrong_arguments(arguments, identity); !wrong.empty()) return wrong_usage(wrong);
   auto watched = open_watched(&arguments);
   if (!watched) return report_error("", watched.error());
   auto& [sampler, writer] = *watched;

@@ -7,12 +7,13 @@
 #include <cstdio>
 
 #include "base/size.h"
+#include "base/steady_clock.h"
 #include "cli/commands.h"
+#include "cli/options.h"
 
 namespace gpumemprof {
 namespace {
 
-constexpr int64_t kSecond = 1'000'000'000;
 constexpr double kLongest_s = 3e9;  // of what fits into nanoseconds
 
 sigset_t stop_signals() {
@@ -22,18 +23,12 @@ sigset_t stop_signals() {
   return set;
 }
 
-int64_t steady_ns() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return int64_t{now.tv_sec} * kSecond + now.tv_nsec;
-}
-
 /// The signal that came before `until_ns`, or 0.
 int wait_until(int64_t until_ns) {
   const sigset_t set = stop_signals();
   for (;;) {
-    const int64_t left = std::max<int64_t>(until_ns - steady_ns(), 0);
-    const timespec timeout{left / kSecond, left % kSecond};
+    const int64_t left = std::max<int64_t>(until_ns - steady_now_ns(), 0);
+    const timespec timeout{left / kSecondNs, left % kSecondNs};
     const int signal = sigtimedwait(&set, nullptr, &timeout);
     if (signal > 0) return signal;
     if (errno != EINTR) return 0;
@@ -52,7 +47,7 @@ Result<WatchEnd> watch(Sampler& sampler, const Pace& pace,
                        const std::function<Status(std::vector<TelemetryEvent>)>& take) {
   WatchEnd end;
   const int64_t interval = std::max<int64_t>(1, std::llround(pace.interval_s * 1e9));
-  const int64_t begin = steady_ns();
+  const int64_t begin = steady_now_ns();
   const int64_t last =
       pace.duration_s ? begin + std::llround(std::min(*pace.duration_s, kLongest_s) * 1e9)
                       : INT64_MAX;
@@ -62,7 +57,7 @@ Result<WatchEnd> watch(Sampler& sampler, const Pace& pace,
       end.process_ended = true;
       return end;
     }
-    const int64_t passed = (steady_ns() - begin) / interval;
+    const int64_t passed = (steady_now_ns() - begin) / interval;
     if (passed > round) end.late_samples += static_cast<uint64_t>(passed - round);
     round = std::max(round, passed) + 1;
     const int64_t next = begin + round * interval;
@@ -91,6 +86,52 @@ std::string sample_text(const TelemetryEvent& event) {
     text += share + format_bytes(*event.total_bytes);
   }
   return text;
+}
+
+void add_pace_options(CLI::App* command, Pace* pace, const char* duration) {
+  add_value(command, "--duration", "S", pace->duration_s, duration)->check(CLI::NonNegativeNumber);
+  add_defaulted(command, "--interval", "S", pace->interval_s, "seconds between samples")
+      ->check(CLI::Range(0.001, 86'400.0));
+}
+
+void add_watch_options(CLI::App* command, const CommandContext& context, WatchArguments* arguments,
+                       const WatchHelp& help) {
+  add_device_option(command, context, &arguments->device);
+  add_pace_options(command, &arguments->pace, help.duration);
+  add_value(command, "-o,--output", "FILE", arguments->output, help.output);
+  command
+      ->add_option("--format", arguments->format,
+                   "csv, json or jsonl (default: by --output's extension, else csv)")
+      ->check(CLI::IsMember({"csv", "json", "jsonl"}));
+  if (context.tensorflow) {
+    add_value(command, "--threshold", "MB", arguments->threshold_mib, help.threshold)
+        ->check(CLI::PositiveNumber);
+  }
+  add_value(command, "--pid", "PID", arguments->sampler.pid, help.pid)->check(CLI::PositiveNumber);
+}
+
+Result<Sampler> open_sampler(const SamplerOptions& options) {
+  auto sampler = Sampler::open(options);
+  if (!sampler || is_tfmemprof()) return sampler;
+  if (auto why = sampler->why_no_device(); !why.empty()) return fail(ErrorCode::kUsage, why);
+  return sampler;
+}
+
+Result<Watched> open_watched(WatchArguments* arguments) {
+  if (arguments->output.empty() && !arguments->format.empty()) arguments->output = "-";
+  if (auto known = arguments->device.resolve(); !known) return std::unexpected(known.error());
+  if (arguments->device.number >= 0) arguments->sampler.device = arguments->device.number;
+  arguments->sampler.identity.sampling_interval_ms =
+      static_cast<int64_t>(arguments->pace.interval_s * 1000);
+  auto sampler = open_sampler(arguments->sampler);
+  if (!sampler) return std::unexpected(sampler.error());
+  Watched watched{std::move(*sampler), std::nullopt};
+  if (arguments->output.empty()) return watched;
+  auto writer = TelemetryWriter::create(arguments->output,
+                                        chosen_format(arguments->format, arguments->output));
+  if (!writer) return std::unexpected(writer.error());
+  watched.writer.emplace(std::move(*writer));
+  return watched;
 }
 
 }  // namespace gpumemprof

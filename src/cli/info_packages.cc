@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/folder.h"
 #include "base/site_packages.h"
 #include "report/words.h"
 
@@ -20,23 +21,27 @@ constexpr const char* kSettings[] = {"CUDA_VISIBLE_DEVICES",      "TF_GPU_ALLOCA
                                      "TF_FORCE_GPU_ALLOW_GROWTH", "TF_GPU_THREAD_MODE",
                                      "TF_ENABLE_ONEDNN_OPTS",     "TF_CPU_ALLOCATOR_USE_BFC",
                                      "TF_CPU_BFC_MEM_LIMIT_IN_MB"};
-constexpr std::string_view kInfo = ".dist-info";
 
-/// "tensorflow_cpu-2.21.0.dist-info" of a folder: {"tensorflow_cpu", "2.21.0"}, for the packages
-/// that are TensorFlow or Keras.
-Json packages_in(const std::string& folder) {
-  Json out = Json::object();
-  std::error_code error;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    const std::string name = it->path().filename().string();
+/// "tensorflow_cpu-2.21.0.dist-info" of a folder: see("tensorflow_cpu", "2.21.0").
+template <class See>
+void each_package(const std::string& folder, const See& see) {
+  constexpr std::string_view kInfo = ".dist-info";
+  each_name(folder, [&](std::string_view name) {
     const size_t dash = name.find('-');
-    if (!name.ends_with(kInfo) || dash == std::string::npos) continue;
-    const std::string package = name.substr(0, dash);
-    const bool wanted = package == "tensorflow" || package == "tensorflow_cpu" ||
-                        package == "tf_nightly" || package == "tensorflow_rocm" ||
-                        package == "keras" || package == "tf_keras" || package == "jax";
-    if (wanted) out[package] = name.substr(dash + 1, name.size() - kInfo.size() - dash - 1);
-  }
+    if (!name.ends_with(kInfo) || dash == name.npos) return;
+    see(name.substr(0, dash), name.substr(dash + 1, name.size() - kInfo.size() - dash - 1));
+  });
+}
+
+/// Those that are TensorFlow or Keras.
+Json packages_in(const std::string& folder) {
+  constexpr std::string_view kWanted[] = {"tensorflow", "tensorflow_cpu", "tf_nightly",
+                                          "tensorflow_rocm", "keras", "tf_keras", "jax"};
+  Json out = Json::object();
+  each_package(folder, [&](std::string_view package, std::string_view version) {
+    if (std::ranges::find(kWanted, package) != std::end(kWanted))
+      out[std::string(package)] = version;
+  });
   return out;
 }
 
@@ -97,6 +102,29 @@ std::string tensorflow_text(const Json& tensorflow) {
   return out +
          "\nSettings: " + (settings.empty() ? "none in the environment" : printable(settings)) +
          '\n';
+}
+
+nlohmann::ordered_json second_profilers(const std::vector<std::string>& folders) {
+  auto found = nlohmann::ordered_json::array();
+  for (const std::string& folder : folders) {
+    each_package(folder, [&](std::string_view package, std::string_view version) {
+      if (package == "stormlog")
+        found.push_back({{"package", package}, {"version", version}, {"folder", folder}});
+    });
+    if (!found.empty()) break;
+  }
+  return found;
+}
+
+std::string second_profiler_text(const nlohmann::ordered_json& found) {
+  std::string text;
+  for (const auto& one : found) {
+    text += "Also installed: " + printable(one["package"].get<std::string>()) + ' ' +
+            printable(one["version"].get<std::string>()) + ", in " +
+            printable(one["folder"].get<std::string>()) +
+            ": it installs a command gpumemprof, too; use one of them per environment\n";
+  }
+  return text;
 }
 
 }  // namespace gpumemprof
