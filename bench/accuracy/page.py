@@ -17,10 +17,8 @@ _CAVEAT = (
 @dataclass
 class Report:
     models: dict[str, list[Row]]
-    wanted: int
     all_models: int
     failed: dict[str, str]
-    not_done: list[str]
     constant_mib: float
     spread: tuple[float, float]
     fitted_mib: int
@@ -28,7 +26,6 @@ class Report:
     fitting: tuple[int, int]
     reporting: int
     lines: list[tuple[str, Errors]]
-    fitting_line: Errors
     largest: Largest
     largest_upper: Largest
     seconds: tuple[float, float, float, float]

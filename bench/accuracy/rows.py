@@ -24,7 +24,6 @@ class Row:
     lived: bool = True  # nothing says that the run died before its peak
     consistent: bool = True  # no other row of the model speaks against it
     trusted: bool = True  # there are enough others to say so
-    live_mib: float = 0.0
     reserved_mib: float = 0.0
     fits: int = 0  # 2: with the upper end of the interval, 1: as expected
 
@@ -109,21 +108,15 @@ def theil_sen(rows: list[Row]) -> tuple[float, float]:
     return statistics.median(row.measured_mib - slope * row.batch for row in rows), slope
 
 
-def predict(models: dict[str, list[Row]], tool: Path, folder: Path, changes: list[str] = []) -> dict[str, str]:
-    """Fills in what the simulator says; the answer is what failed, by model. The time is of reading and simulating."""
+def predict(models: dict[str, list[Row]], tool: Path, folder: Path) -> dict[str, str]:
+    """Fills in what the simulator says; the answer is what failed, by model."""
     names = [name for name in models if (folder / f"{name}.4.trace").exists() and (folder / f"{name}.2.trace").exists()]
     lines = [
-        " ".join(
-            [
-                str(folder / f"{name}.2.trace"),
-                str(folder / f"{name}.4.trace"),
-                *(str(row.batch) for row in models[name]),
-            ]
-        )
+        f"{folder / name}.2.trace {folder / name}.4.trace " + " ".join(str(row.batch) for row in models[name])
         for name in names
     ]
     done = subprocess.run(
-        [str(tool), f"capacity={CAPACITY_MIB * MIB}", *changes],
+        [str(tool), str(CAPACITY_MIB * MIB)],
         input="\n".join(lines) + "\n",
         text=True,
         capture_output=True,
@@ -136,6 +129,5 @@ def predict(models: dict[str, list[Row]], tool: Path, folder: Path, changes: lis
             continue
         words = [int(word) for word in line.split()]
         for i, row in enumerate(models[name]):
-            _, live, _, reserved, row.fits = words[5 * i : 5 * i + 5]
-            row.live_mib, row.reserved_mib = live / MIB, reserved / MIB
+            row.reserved_mib, row.fits = words[2 * i] / MIB, words[2 * i + 1]
     return failed

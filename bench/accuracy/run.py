@@ -70,10 +70,8 @@ def evaluate(table: Path, tool: Path, folder: Path, wanted: list[str], all_model
     fitted = fit_constant(trusted[0])
     return Report(
         models=done,
-        wanted=len(wanted),
         all_models=all_models,
         failed=failed,
-        not_done=[name for name in wanted if name not in done and name not in failed],
         constant_mib=constant_mib,
         spread=(float(shipped[1]), float(shipped[2])),
         fitted_mib=fitted,
@@ -81,7 +79,6 @@ def evaluate(table: Path, tool: Path, folder: Path, wanted: list[str], all_model
         fitting=(len(halves[0]), len(trusted[0])),
         reporting=len(halves[1]),
         lines=lines,
-        fitting_line=errors(trusted[0], constant_mib),
         largest=largest_batches(halves[1], 1),
         largest_upper=largest_batches(halves[1], 2),
         seconds=(quantile(clock, 0.5), quantile(clock, 0.9), quantile(processor, 0.5), quantile(processor, 0.9)),
