@@ -112,6 +112,8 @@ SHAPES = {shape.__name__: shape for shape in (plain, segments, live, holes, stac
 class Writer:
     """The dictionaries of a snapshot; equal stacks are one list, as the frames of torch's are one dictionary."""
 
+    more = {}  # of an event, before its frames
+
     def __init__(self):
         self.frames, self.stacks = {}, {}
 
@@ -120,6 +122,12 @@ class Writer:
         if known is None:
             known = self.stacks[stack] = [self.frame(frame) for frame in stack]
         return known
+
+    def live_stack(self, _address, stack):
+        return self.stack(stack)
+
+    def event_stack(self, _action, _address, stack):
+        return self.stack(stack)
 
     def frame(self, frame):
         known = self.frames.get(frame)
@@ -130,21 +138,27 @@ class Writer:
     def event(self, number, event):
         action, address, size, stack = event
         return {"action": action, "addr": address, "size": size, "stream": 0, "time_us": START_US + 3 * number,
-                "compile_context": "N/A", "frames": self.stack(stack)}
+                "compile_context": str(b"N/A", "ascii"),  # a text of its own, as torch makes it
+                **self.more, "frames": self.event_stack(action, address, stack)}
+
+    def segments(self, allocator):
+        return [self.segment(allocator, address) for address in sorted(allocator.segments)]
 
     def segment(self, allocator, address):
         size, small, stack = allocator.segments[address]
+        frames = self.stack(stack)
         blocks, at = [], address
         while at is not None:
             requested, of = allocator.live.get(at, (0, ()))
             blocks.append({"address": at, "size": allocator.blocks[at][0], "requested_size": requested,
-                           "state": "active_allocated" if requested else "inactive", "frames": self.stack(of)})
+                           "state": "active_allocated" if requested else "inactive",
+                           "frames": self.live_stack(at, of) if requested else []})
             at = allocator.blocks[at][3]
         used = sum(block["size"] for block in blocks if block["requested_size"])
         return {"device": 0, "address": address, "total_size": size, "allocated_size": used, "active_size": used,
                 "requested_size": sum(block["requested_size"] for block in blocks), "stream": 0,
                 "segment_type": "small" if small else "large", "segment_pool_id": (0, 0), "is_expandable": False,
-                "frames": self.stack(stack), "blocks": blocks}
+                "frames": frames, "blocks": blocks}
 
 
 def main():
@@ -155,7 +169,7 @@ def main():
     options = parser.parse_args()
     gc.disable()  # nothing here is garbage
     allocator, writer = SHAPES[options.shape](options.events).allocator, Writer()
-    snapshot = {"segments": [writer.segment(allocator, address) for address in sorted(allocator.segments)],
+    snapshot = {"segments": writer.segments(allocator),
                 "device_traces": [[writer.event(*event) for event in enumerate(allocator.events)]],
                 "allocator_settings": {"PYTORCH_CUDA_ALLOC_CONF": "", "max_split_size": -1,
                                        "garbage_collection_threshold": 0.0, "expandable_segments": False,
