@@ -8,20 +8,19 @@ import termios
 import threading
 import time
 
-COLUMNS, ROWS = 120, 40
 MOST_WAIT_S = 120
 
 
 class TerminalView:
     """A context manager. Nobody looks at the screen: what matters is when the words of another view come."""
 
-    def __init__(self, *argv):
-        self.argv, self.output = argv, b""
+    def __init__(self, *argv, columns=120, rows=40):
+        self.argv, self.columns, self.rows, self.output = argv, columns, rows, b""
         self.changed = threading.Condition()
 
     def __enter__(self):
         self.ours, theirs = pty.openpty()
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", self.rows, self.columns, 0, 0))
         environment = {**os.environ, "TERM": "xterm-256color", "LC_ALL": "C.UTF-8"}
         self.process = subprocess.Popen(self.argv, stdin=theirs, stdout=theirs, stderr=theirs, env=environment,
                                         start_new_session=True)

@@ -9,12 +9,15 @@ within a tenth of a second of each other, whole processes run one after the othe
 """
 import contextlib
 import os
+import random
 import select
 import signal
+import statistics
 import subprocess
 import tempfile
 
 import launch
+import pairs
 
 
 class Program:
@@ -92,3 +95,28 @@ def in_turn(commands, rounds, chance, timeout_s=launch.TIMEOUT_S):
         for program in programs.values():
             program.end()
         return taken
+
+
+def beside_plain(command, recorders, counts, rounds, seed):
+    """`command` twice as it is ("plain", "control") and under each of {name: function of a fresh folder that gives the
+    command}, counts[name] times; the estimates of the names and of "control", and all seconds.
+
+    A round's block is held against each of its two plain ones (not against their mean: times are skewed, and most are
+    below a mean); a pair's figure is the median of these ratios."""
+    chance = random.Random(seed)
+    found, raw = {name: [] for name in (*recorders, "control")}, []
+    for index in range(max(counts.values())):
+        with launch.folder() as path:
+            commands = {"plain": command, "control": command}
+            commands |= {name: recorded(path) for name, recorded in recorders.items() if index < counts[name]}
+            taken = in_turn(commands, rounds, chance)
+        raw.append(taken)
+        for kind in found.keys() & taken.keys():
+            without = ("plain",) if kind == "control" else ("plain", "control")
+            found[kind].append(statistics.median(a / b for other in without for a, b in zip(taken[kind], taken[other])))
+    return {name: pairs.estimate(ratios) for name, ratios in found.items()}, raw
+
+
+def under_memray(command):
+    python, *rest = command
+    return lambda path: [python, "-m", "memray", "run", "-q", "-o", f"{path}/memray.bin", *rest]

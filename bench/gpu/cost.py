@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
-from work import Row, Work, last_json, program
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-import pairs  # noqa: E402
+from work import Row, Work, last_json, pairs, program
 
 FORMS = ("eager", "compiled", "graphs")
 TOOLS = ("gpumemprof", "control", "torch_history_all")

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
-import pty
-import select
-import signal
-import struct
 import subprocess
 import sys
-import termios
 import time
 import urllib.request
 from typing import Any
 
-from work import MIB, Row, Work
+from work import MIB, Row, TerminalView, Work
 
 PROGRAM = """
 import json, sys, time, torch
@@ -67,21 +61,10 @@ def measure(work: Work) -> list[Row]:
 
 
 def screen(argv: list[str]) -> bytes:
-    """What a terminal of 140 columns and 45 rows gets in four seconds; then `q` is typed."""
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.execvpe(argv[0], argv, {**os.environ, "TERM": "xterm-256color"})
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 45, 140, 0, 0))
-    got, end = b"", time.monotonic() + 4
-    while time.monotonic() < end:
-        if select.select([terminal], [], [], 0.2)[0]:
-            got += os.read(terminal, 65536)
-    os.write(terminal, b"q")
-    time.sleep(1)
-    os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
-    os.close(terminal)
-    return got
+    """What a terminal of 140 columns and 45 rows gets in four seconds."""
+    with TerminalView(*argv, columns=140, rows=45) as view:
+        time.sleep(4)
+        return bytes(view.output)
 
 
 def rows(shown: dict[str, Any], allocated: int, reserved: int, of_driver: str) -> list[Row]:

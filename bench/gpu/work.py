@@ -14,8 +14,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-PROGRAMS = Path(__file__).resolve().parents[1] / "programs"
-ROOT = Path(__file__).resolve().parents[2]
+BENCH = Path(__file__).resolve().parents[1]
+sys.path.append(str(BENCH))
+import pairs  # noqa: E402,F401
+from launch import Failed, last_json, program  # noqa: E402,F401
+from terminal_view import TerminalView  # noqa: E402,F401
+
+ROOT = BENCH.parent
 MIB = 1 << 20
 POLL_S = 0.002
 TESTS_BYTES = 20 << 30  # of the tests beside, eight at a time
@@ -28,10 +33,6 @@ class Row:
     bound: str = ""
     met: bool | None = None  # None: there is no bound, or it could not be measured
     raw: dict[str, Any] = field(default_factory=dict)
-
-
-class Failed(Exception):
-    """A command did not do its work: its row says so, the others go on."""
 
 
 class Room:
@@ -119,14 +120,6 @@ class Work:
         """The folder of the recording, and what the program printed."""
         folder = self.recording(name)
         return folder, self.run([self.command, "run", "-o", folder, "--", *words], name=f"run-{name}", **more)
-
-
-def program(name: str, *arguments: object) -> list[object]:
-    return [sys.executable, PROGRAMS / name, *arguments]
-
-
-def last_json(stdout: str) -> Any:
-    return json.loads(stdout.strip().splitlines()[-1])
 
 
 def counters_of(stdout: str) -> dict[str, int]:

@@ -1,2 +1,2 @@
-"""One module a kind of measurement. Its parts(size) are functions that each give back a list of
-rows; where one raises launch.Failed the others still count."""
+"""One module a kind of measurement: measure(size) gives back a list of rows, or parts(size) functions that each do;
+where one raises launch.Failed the others still count."""

@@ -11,7 +11,3 @@ def measure(size):
     about = f"one `tensor.copy_()` of 64 numbers with attribution, CPU time, {len(taken)} pairs"
     return [Row(f"{about}: on − off", ns_text(pairs.difference(on, off).scaled(1e9)), section="more", raw=taken),
             Row(f"{about}: on ÷ off", ratio_text(pairs.ratio(on, off)), section="more")]
-
-
-def parts(size):
-    return [lambda: measure(size)]

@@ -26,7 +26,3 @@ def measure(size):
     rows.append(Row("hook loop: control (nothing switched)", ns_text(control), section="more",
                     raw=raw))
     return rows
-
-
-def parts(size):
-    return [lambda: measure(size)]

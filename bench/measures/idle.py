@@ -63,7 +63,3 @@ def measure(size):
             lambda: wall_ms(true, plain, null)))
         return [preloading("/bin/true", true, size["true_pairs"]),
                 preloading("python -c pass", python, size["python_pairs"]), run]
-
-
-def parts(size):
-    return [lambda: measure(size)]

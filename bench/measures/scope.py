@@ -50,7 +50,3 @@ def measure(size):
                     ns_text(pairs.estimate(context_scopes)), section="more",
                     raw={"ns": context_scopes}))
     return rows
-
-
-def parts(size):
-    return [lambda: measure(size)]

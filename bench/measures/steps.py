@@ -1,7 +1,6 @@
 """A training step with recording on and off: within one process, and between processes. With stacks alone, which is
 what the peers record, and with attribution too, which is what `gpumemprof run` does by itself."""
 import functools
-import random
 import statistics
 
 import launch
@@ -32,35 +31,34 @@ def ratios(result):
     }
 
 
-def peer_texts(name, count, raw):
-    """Peers on the same program by the same method, with what they do at the end said apart."""
-    texts = []
-    for tool, title in PEERS.items():
-        try:
-            result = launch.run_json(launch.program(f"{name}.py", "--tool", tool, "--pairs", count))
-        except launch.Failed as failure:
-            texts.append(f"{title} not measured: {failure}")
-            continue
-        raw[tool] = result
-        value = ratios(result)
-        texts.append(f"{title} {ratio_text(value['wall'])}, with its work at the end "
-                     f"{value['with_end'].median:.2f}×")
-    return texts
+def peer_text(title, tool, command, raw):
+    """A peer on the same program by the same method, with what it does at the end said apart."""
+    try:
+        raw[tool] = launch.run_json(command)
+    except launch.Failed as failure:
+        return f"{title} not measured: {failure}"
+    if not raw[tool]["pairs"]:
+        return f"{title} not measured: no pair in the time that it has"
+    value = ratios(raw[tool])
+    return f"{title} {ratio_text(value['wall'])}, with its work at the end {value['with_end'].median:.2f}×"
+
+
+def in_place(taken):
+    """The events of a step, what one of them costs in place, and the seconds of a step without."""
+    events = statistics.median(p["events_per_step"] for p in taken)
+    difference = pairs.difference([p["on_s"] for p in taken], [p["off_s"] for p in taken])
+    return events, difference.scaled(1e9 / events), statistics.median(p["off_s"] for p in taken)
 
 
 def toggled(name, size, options):
-    """The result, the events of a step, and what one of them costs in place."""
     command = launch.program(f"{name}.py", "--tool", "gpumemprof", "--pairs", size["pairs"])
-    result = launch.run_recorded(command, options=options)
-    taken = result["pairs"]
-    events = statistics.median(p["events_per_step"] for p in taken)
-    difference = pairs.difference([p["on_s"] for p in taken], [p["off_s"] for p in taken])
-    return result, events, difference.scaled(1e9 / events)
+    return launch.run_recorded(command, options=options)
 
 
 def measure_attribution(name, size):
     title, _, bound = PROGRAMS[name]
-    result, events, marginal = toggled(name, size, ())
+    result = toggled(name, size, ())
+    events, marginal, _ = in_place(result["pairs"])
     about = f"{title} with attribution ({events:.0f} events and marks)"
     where = f"one event or mark with attribution: (on − off) ÷ events and marks, {name} step"
     return [
@@ -73,15 +71,15 @@ def measure_attribution(name, size):
 def measure_toggled(name, size):
     title, bound, _ = PROGRAMS[name]
     raw = {}
-    raw["gpumemprof"], events, marginal = toggled(name, size, STACKS_ALONE)
-    result = raw["gpumemprof"]
+    raw["gpumemprof"] = result = toggled(name, size, STACKS_ALONE)
     raw["control"] = launch.run_json(
         launch.program(f"{name}.py", "--tool", "control", "--pairs", size["control_pairs"]))
     ours, control = ratios(result), ratios(raw["control"])
-    peers = peer_texts(name, size["peer_pairs"], raw)
+    peers = [peer_text(peer, tool, launch.program(f"{name}.py", "--tool", tool, "--pairs", size["peer_pairs"]), raw)
+             for tool, peer in PEERS.items()]
 
     taken = result["pairs"]
-    step_s = statistics.median(p["off_s"] for p in taken)
+    events, marginal, step_s = in_place(taken)
     about = f"{title} with Python stacks ({events:.0f} events in {step_s * 1e3:.3g} ms)"
     rows = [
         ratio_row(f"{about}, on and off within a process, {len(taken)} pairs", ours["wall"], bound,
@@ -100,26 +98,14 @@ def measure_toggled(name, size):
 
 def measure_processes(name, size):
     """Processes side by side, each of its own from start to end: what the preloaded library costs even while it
-    records nothing is in here too. A round's block is held against each of its two plain ones (not against their mean:
-    times are skewed, and most are below a mean); a pair's figure is the median of these ratios."""
+    records nothing is in here too."""
     title, bound, _ = PROGRAMS[name]
     command = launch.program(f"{name}.py", "--turns")
-    chance = random.Random(2)
-    found = {"gpumemprof": [], "memray": [], "control": []}
-    raw = []
-    for index in range(size["process_pairs"]):
-        with launch.folder() as path:
-            commands = {"plain": command, "control": command,
-                        "gpumemprof": launch.recorded(command, f"{path}/recording", options=STACKS_ALONE)}
-            if index < size["peer_process_pairs"]:
-                python, *rest = command
-                commands["memray"] = [python, "-m", "memray", "run", "-q", "-o", f"{path}/memray.bin", *rest]
-            taken = turns.in_turn(commands, size["rounds"], chance)
-        raw.append(taken)
-        for kind in found.keys() & taken.keys():
-            without = ("plain",) if kind == "control" else ("plain", "control")
-            found[kind].append(statistics.median(a / b for other in without for a, b in zip(taken[kind], taken[other])))
-    value, memray, control = (pairs.estimate(found[kind]) for kind in ("gpumemprof", "memray", "control"))
+    recorders = {"gpumemprof": lambda path: launch.recorded(command, f"{path}/recording", options=STACKS_ALONE),
+                 "memray": turns.under_memray(command)}
+    counts = {"gpumemprof": size["process_pairs"], "memray": size["peer_process_pairs"]}
+    found, raw = turns.beside_plain(command, recorders, counts, size["rounds"], 2)
+    value, memray, control = (found[kind] for kind in ("gpumemprof", "memray", "control"))
     return [
         ratio_row(f"{title} with Python stacks, pairs of processes side by side, {value.count} pairs", value, bound,
                   [f"memray {ratio_text(memray)} ({memray.count} pairs)"], raw=raw),

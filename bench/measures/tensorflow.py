@@ -1,11 +1,9 @@
 """Steps of TensorFlow with recording on and off within one process, and its own profiler by the same method."""
 import functools
 import importlib.util
-import statistics
 
 import launch
-import pairs
-from measures.steps import ratios
+from measures.steps import in_place, peer_text, ratios
 from rows import Row, ratio_row, ratio_text
 
 PROGRAMS = {
@@ -23,18 +21,6 @@ def command(name, tool, count):
     return launch.program("tf_steps.py", name, "--tool", tool, "--pairs", count, "--most-seconds", MOST_S[tool])
 
 
-def peer_text(name, count, raw):
-    try:
-        raw["tf_profiler"] = launch.run_json(command(name, "tf_profiler", count))
-    except launch.Failed as failure:
-        return f"{PEER} not measured: {failure}"
-    if not raw["tf_profiler"]["pairs"]:
-        return f"{PEER} not measured: no pair in {MOST_S['tf_profiler']} s"
-    value = ratios(raw["tf_profiler"])
-    return (f"{PEER} {ratio_text(value['wall'])}, with its work at the end "
-            f"{value['with_end'].median:.2f}×")
-
-
 def measure(name, size):
     if importlib.util.find_spec("tensorflow") is None:
         raise launch.Failed("TensorFlow is not installed in this Python")
@@ -48,11 +34,9 @@ def measure(name, size):
     if not raw["control"]["pairs"]:
         raise launch.Failed(f"{title}: no pair of the control in {MOST_S['control']} s")
     ours, control = ratios(result), ratios(raw["control"])
-    peer = peer_text(name, size["peer_pairs"], raw)
+    peer = peer_text(PEER, "tf_profiler", command(name, "tf_profiler", size["peer_pairs"]), raw)
     taken = result["pairs"]
-    events = statistics.median(p["events_per_step"] for p in taken)
-    step_s = statistics.median(p["off_s"] for p in taken)
-    marginal = pairs.difference([p["on_s"] for p in taken], [p["off_s"] for p in taken]).scaled(1e9 / events)
+    events, marginal, step_s = in_place(taken)
     return [
         ratio_row(f"{title} ({events:.0f} events in {step_s * 1e3:.3g} ms), on and off within a process, "
                   f"{len(taken)} pairs", ours["wall"], bound, [peer], raw=raw),

@@ -12,9 +12,6 @@ import sys
 import tempfile
 import time
 
-TOOLS = ("control", "gpumemprof", "memray", "torch_memory", "torch_memory_stacks", "torch_history", "torch_history_all", "tf_profiler")
-
-
 class Nothing:
     """The control: on and off do the same, so its ratio shows the noise of the method."""
 
@@ -49,38 +46,12 @@ class Gpumemprof(Nothing):
         return self._count()
 
 
-class Memray(Nothing):
-    """A tracker and a file a block: memray has no pause. Neither start nor stop is timed."""
+class Session(Nothing):
+    """A context manager a block, of tools that have no pause. That it begins and what it does at its end are not
+    timed with the block."""
 
-    def __init__(self):
-        import memray
-
-        self._memray = memray
-        self._folder = tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_WORK"))
-        self._tracker = None
-
-    def on(self):
-        path = os.path.join(self._folder.name, "block.bin")
-        if os.path.exists(path):
-            os.unlink(path)
-        self._tracker = self._memray.Tracker(path)
-        self._tracker.__enter__()
-
-    def off(self):
-        if self._tracker is not None:
-            self._tracker.__exit__(None, None, None)
-            self._tracker = None
-
-
-class TorchProfiler(Nothing):
-    """A profiler session a block. Its own start and its processing at the end are not timed."""
-
-    def __init__(self, with_stack):
-        from torch.profiler import ProfilerActivity, profile
-
-        self._make = lambda: profile(
-            activities=[ProfilerActivity.CPU], profile_memory=True, with_stack=with_stack
-        )
+    def __init__(self, make):
+        self._make = make
         self._session = None
 
     def on(self):
@@ -94,59 +65,59 @@ class TorchProfiler(Nothing):
 
 
 class TorchHistory(Nothing):
-    """The allocator's own record of its events, with Python's frames or, as by default, C++'s, too."""
+    """The allocator's own record of its events, with the frames of Python and, as by default, of C++."""
 
-    def __init__(self, stacks):
+    def __init__(self):
         import torch
 
         self._record = torch.cuda.memory._record_memory_history
-        self._stacks = stacks
 
     def on(self):
-        self._record(stacks=self._stacks, max_entries=1_000_000)
+        self._record(stacks="all", max_entries=1_000_000)
 
     def off(self):
         self._record(enabled=None)
 
 
-class TensorflowProfiler(Nothing):
-    """A session a block, with the events of memory (host tracer 2). Its end is not timed."""
+def memray():
+    """A tracker and a file a block."""
+    import memray
 
-    def __init__(self):
-        import tensorflow as tf
+    folder = tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_WORK"))
 
-        self._profiler = tf.profiler.experimental
-        self._options = self._profiler.ProfilerOptions(host_tracer_level=2, python_tracer_level=0,
-                                                       device_tracer_level=0)
-        self._folder = tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_WORK"))
-        self._is_on = False
+    def tracker():
+        path = os.path.join(folder.name, "block.bin")
+        if os.path.exists(path):
+            os.unlink(path)
+        return memray.Tracker(path)
 
-    def on(self):
-        self._profiler.start(self._folder.name, options=self._options)
-        self._is_on = True
-
-    def off(self):
-        if self._is_on:
-            self._profiler.stop()
-            self._is_on = False
+    return Session(tracker)
 
 
-def make_tool(name):
-    if name == "gpumemprof":
-        return Gpumemprof()
-    if name == "memray":
-        return Memray()
-    if name == "tf_profiler":
-        return TensorflowProfiler()
-    if name == "torch_history":
-        return TorchHistory("python")
-    if name == "torch_history_all":
-        return TorchHistory("all")
-    if name == "torch_memory":
-        return TorchProfiler(with_stack=False)
-    if name == "torch_memory_stacks":
-        return TorchProfiler(with_stack=True)
-    return Nothing()
+def torch_profiler(with_stack):
+    from torch.profiler import ProfilerActivity, profile
+
+    return Session(lambda: profile(activities=[ProfilerActivity.CPU], profile_memory=True, with_stack=with_stack))
+
+
+def tensorflow_profiler():
+    """With the events of memory (host tracer 2)."""
+    import tensorflow as tf
+
+    options = tf.profiler.experimental.ProfilerOptions(host_tracer_level=2, python_tracer_level=0, device_tracer_level=0)
+    folder = tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_WORK"))
+    return Session(lambda: tf.profiler.experimental.Profile(folder.name, options))
+
+
+TOOLS = {
+    "control": Nothing,
+    "gpumemprof": Gpumemprof,
+    "memray": memray,
+    "torch_memory": lambda: torch_profiler(with_stack=False),
+    "torch_memory_stacks": lambda: torch_profiler(with_stack=True),
+    "torch_history_all": TorchHistory,
+    "tf_profiler": tensorflow_profiler,
+}
 
 
 def warm_up(step, warm_steps):
@@ -236,7 +207,7 @@ def main(program, step, defaults):
     if options.turns:
         by_turns(step, options.warm_steps, options.block_steps)
         return
-    tool = make_tool(options.tool)
+    tool = TOOLS[options.tool]()
     result["pairs"] = toggled(tool, step, options.pairs, options.warm_steps,
                               options.block_steps, options.seed, options.most_seconds)
     print(json.dumps(result))

@@ -72,7 +72,7 @@ def main():
     gc.freeze()
     result = {"form": form, "tools": {}}
     for name in tools:
-        tool = blocks.make_tool(name)
+        tool = blocks.TOOLS[name]()
         result["tools"][name] = blocks.toggled(tool, step, 1000, WARM_STEPS, BLOCK_STEPS, 1, float(seconds))
     result["peak_allocated_bytes"] = torch.cuda.max_memory_allocated()
     print(json.dumps(result))

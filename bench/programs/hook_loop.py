@@ -24,7 +24,7 @@ def main():
         raise SystemExit("hook_loop.py: c10::alloc_cpu was not found in this process")
 
     torch.empty(1)
-    tool = blocks.make_tool(options.tool)
+    tool = blocks.TOOLS[options.tool]()
     pairs = []
 
     def measure():
