@@ -1,4 +1,4 @@
-#include "native/accelerators.h"
+#include "native/bindings.h"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -74,7 +74,7 @@ std::string device_memory(int index, const std::optional<std::string>& uuid,
 
 }  // namespace
 
-void add_accelerators(nb::module_& module) {
+void bind_accelerators(nb::module_& module) {
   module.def("accelerators", &accelerators, nb::arg("everything") = true,
              "JSON {devices, notes}, as `gpumemprof info --format json` has them");
   module.def("device_memory", &device_memory, nb::arg("index"), nb::arg("uuid").none(),

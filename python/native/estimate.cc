@@ -1,4 +1,4 @@
-#include "native/estimate.h"
+#include "native/bindings.h"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>

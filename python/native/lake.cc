@@ -1,14 +1,14 @@
-#include "native/lake.h"
+#include "native/bindings.h"
 
 #include <nanobind/stl/string.h>
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lake/run.h"
 #include "native/arrow_capsule.h"
-#include "native/lake_stream.h"
 #include "native/raise.h"
 #include "page/index_file.h"
 #include "report/describe/facts.h"
@@ -32,14 +32,10 @@ std::string path_of(nb::handle name) {  // a file's name need not be text
 RunForPython read_run(nb::list names, bool seal, bool anonymize) {
   std::vector<std::string> paths;
   for (nb::handle name : names) paths.push_back(path_of(name));
-  auto run = [&] {
-    nb::gil_scoped_release release;
-    PageReading reading{.seal = seal};
-    if (anonymize) reading.names = std::make_shared<Anonymizer>();
-    return LakeRun::read(paths, reading, {});
-  }();
-  if (!run) raise(run.error(), paths.size() == 1 ? paths[0] : "");
-  return {std::shared_ptr<LakeRun>(std::move(*run))};
+  PageReading reading{.seal = seal};
+  if (anonymize) reading.names = std::make_shared<Anonymizer>();
+  return {without_gil(paths.size() == 1 ? paths[0] : "",
+                      [&] { return LakeRun::read(paths, reading, {}); })};
 }
 
 std::unique_ptr<LakeRows> rows_or_raise(const RunForPython& self, const std::string& table,
@@ -49,8 +45,40 @@ std::unique_ptr<LakeRows> rows_or_raise(const RunForPython& self, const std::str
   return rows;
 }
 
+std::vector<ArrowColumn> arrow_columns(const LakeBatch& batch) {
+  std::vector<ArrowColumn> columns;
+  for (const LakeColumn& column : batch) {
+    columns.push_back({.name = column.name,
+                       .format = column.is_text ? "u" : "l",
+                       .length = column.rows,
+                       .nulls = column.unknown,
+                       .known = column.known.data(),
+                       .values = column.is_text ? static_cast<const void*>(column.offsets.data())
+                                                : column.numbers.data(),
+                       .texts = column.is_text ? column.texts.data() : nullptr});
+  }
+  return columns;
+}
+
+class LakeTable final : public ArrowTable {
+ public:
+  LakeTable(std::shared_ptr<LakeRun> run, std::unique_ptr<LakeRows> rows)
+      : run_(std::move(run)), rows_(std::move(rows)) {}
+  std::vector<ArrowColumn> columns() const override { return arrow_columns(rows_->columns()); }
+  ArrowBatch next() override {
+    auto batch = std::make_shared<LakeBatch>(rows_->columns());
+    rows_->fill(batch.get());
+    return {arrow_columns(*batch), batch, static_cast<int64_t>(rows_of(*batch))};
+  }
+
+ private:
+  std::shared_ptr<LakeRun> run_;  // outlives the rows
+  std::unique_ptr<LakeRows> rows_;
+};
+
 nb::capsule table_stream(const RunForPython& self, const std::string& table, size_t memory) {
-  return arrow_capsule(arrow_of_lake(rows_or_raise(self, table, memory), self.run));
+  return arrow_capsule(
+      std::make_unique<LakeTable>(self.run, rows_or_raise(self, table, memory)));
 }
 
 /// The rows of a table as lists, a batch at a time.
@@ -59,11 +87,6 @@ class BatchesForPython {
   BatchesForPython(std::shared_ptr<LakeRun> run, std::unique_ptr<LakeRows> rows)
       : run_(std::move(run)), rows_(std::move(rows)) {}
 
-  nb::list columns() const {
-    nb::list names;
-    for (const LakeColumn& column : rows_->columns()) names.append(column.name);
-    return names;
-  }
   /// A list for each column; an empty list at the end.
   nb::list next() {
     LakeBatch batch = rows_->columns();
@@ -96,12 +119,7 @@ class BatchesForPython {
 };
 
 std::string report_of(const RunForPython& self) {
-  auto text = [&] {
-    nb::gil_scoped_release release;
-    return self.run->report();
-  }();
-  if (!text) raise(text.error());
-  return *std::move(text);
+  return without_gil("", [&] { return self.run->report(); });
 }
 
 /// (host, PID, start in ticks): together they name a process for good. None of a snapshot.
@@ -133,9 +151,7 @@ nb::tuple lost_by(const RunForPython& self) {
 }  // namespace
 
 void bind_lake(nb::module_& module) {
-  nb::class_<BatchesForPython>(module, "LakeBatches")
-      .def("columns", &BatchesForPython::columns)
-      .def("next", &BatchesForPython::next);
+  nb::class_<BatchesForPython>(module, "LakeBatches").def("next", &BatchesForPython::next);
   nb::class_<RunForPython>(module, "LakeRun")
       .def("processes", &processes_of)
       .def("lost", &lost_by)

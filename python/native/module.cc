@@ -7,15 +7,10 @@
 #include <nanobind/stl/string_view.h>
 
 #include "analysis/analyze.h"
-#include "native/accelerators.h"
-#include "native/estimate.h"
-#include "native/lake.h"
+#include "native/bindings.h"
 #include "native/probe.h"
 #include "native/raise.h"
 #include "native/resident.h"
-#include "native/series.h"
-#include "native/telemetry.h"
-#include "native/trace.h"
 #include "page/bundle.h"
 #include "report/json_report.h"
 
@@ -26,18 +21,13 @@ using namespace gpumemprof::python;
 namespace {
 
 std::string analyze_recording(const std::string& path) {
-  nb::gil_scoped_release release;  // minutes for a large recording
-  const auto report = [&]() -> Result<std::string> {
+  return without_gil("", [&]() -> Result<std::string> {  // minutes for a large recording
     auto input = open_input({path});
     if (!input) return std::unexpected(input.error());
     const auto analyzed = analyze(*input, {});
     if (!analyzed) return std::unexpected(analyzed.error());
     return json_report(analyzed->analysis, analyzed->tables(), -1);
-  };
-  auto text = report();
-  if (text) return *std::move(text);
-  nb::gil_scoped_acquire acquire;
-  raise(text.error());
+  });
 }
 
 const char* kind_of(const std::string& path) {
@@ -99,7 +89,6 @@ void scope_switch_in(uint64_t scope) {
 NB_MODULE(_native, module) {
   nb::set_leak_warnings(false);  // what a program still holds at its end is its own affair
   module.attr("version") = GPUMEMPROF_VERSION;
-  add_accelerators(module);
   module.def("page_with", &page_with);
   module.def("page_headers", &page_headers);
   module.def("probe_library", []() -> std::optional<std::string> {
@@ -124,11 +113,8 @@ NB_MODULE(_native, module) {
   module.def("attach", &attach, nb::arg("library"), nb::arg("folder").none(), nb::arg("flags"));
   module.def("analyze_recording", &analyze_recording);
   module.def("input_kind", &kind_of, nb::arg("path"));
-  module.def("analyze_series", &series_report, nb::arg("times_s"), nb::arg("values_bytes"),
-             nb::arg("sensitivity") = 0.05, nb::kw_only(), nb::arg("limit_bytes") = nb::none(),
-             nb::arg("free_bytes") = nb::none(), nb::arg("largest_free_block_bytes") = nb::none());
-  module.def("forecast_limit", &limit_forecast, nb::arg("times_s"), nb::arg("values_bytes"),
-             nb::arg("limit_bytes").none());
+  bind_accelerators(module);
+  bind_series(module);
   bind_telemetry(module);
   bind_estimate(module);
   bind_lake(module);

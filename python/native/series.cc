@@ -1,4 +1,4 @@
-#include "native/series.h"
+#include "native/bindings.h"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -85,8 +85,6 @@ nb::dict score_dict(const Score& score) {
   return result;
 }
 
-}  // namespace
-
 nb::dict series_report(const nb::sequence& times_s, const nb::sequence& bytes, double sensitivity,
                        std::optional<double> limit_bytes, std::optional<double> free_bytes,
                        std::optional<double> largest_free_block_bytes) {
@@ -118,6 +116,7 @@ nb::dict series_report(const nb::sequence& times_s, const nb::sequence& bytes, d
   return result;
 }
 
+/// ValueError where the two sequences differ in length or times go backwards.
 nb::dict limit_forecast(const nb::sequence& times_s, const nb::sequence& bytes,
                         std::optional<double> limit_bytes) {
   const std::vector<double> times = numbers(times_s), values = numbers(bytes);
@@ -141,6 +140,16 @@ nb::dict limit_forecast(const nb::sequence& times_s, const nb::sequence& bytes,
   result["window_s"] = forecast.window_s;
   result["reason"] = forecast.reason.empty() ? std::nullopt : std::optional(forecast.reason);
   return result;
+}
+
+}  // namespace
+
+void bind_series(nb::module_& module) {
+  module.def("analyze_series", &series_report, nb::arg("times_s"), nb::arg("values_bytes"),
+             nb::arg("sensitivity") = 0.05, nb::kw_only(), nb::arg("limit_bytes") = nb::none(),
+             nb::arg("free_bytes") = nb::none(), nb::arg("largest_free_block_bytes") = nb::none());
+  module.def("forecast_limit", &limit_forecast, nb::arg("times_s"), nb::arg("values_bytes"),
+             nb::arg("limit_bytes").none());
 }
 
 }  // namespace gpumemprof::python

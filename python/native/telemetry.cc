@@ -1,4 +1,4 @@
-#include "native/telemetry.h"
+#include "native/bindings.h"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -75,14 +75,10 @@ nb::tuple read_file(const nb::bytes& path, bool version_2_only,
                                  .events_key = events_key,
                                  .may_be_empty = true,
                                  .waits = false};
-  const auto read = [&] {
-    nb::gil_scoped_release release;
-    return read_telemetry(name, choices);
-  }();
-  if (!read) raise(read.error(), name);
+  const auto read = without_gil(name, [&] { return read_telemetry(name, choices); });
   nb::list events, losses;
-  for (const TelemetryEvent& event : read->events) events.append(fields_of(event));
-  for (const std::string& loss : read->losses) losses.append(text_object(loss));
+  for (const TelemetryEvent& event : read.events) events.append(fields_of(event));
+  for (const std::string& loss : read.losses) losses.append(text_object(loss));
   return nb::make_tuple(events, losses);
 }
 
@@ -108,11 +104,7 @@ void append_events(TelemetryWriter& writer, const nb::list& events) {
   std::vector<TelemetryEvent> batch;
   batch.reserve(events.size());
   for (nb::handle event : events) batch.push_back(event_of(event));
-  const Status done = [&] {
-    nb::gil_scoped_release release;
-    return writer.append(batch);
-  }();
-  if (!done) raise(done.error());
+  without_gil("", [&] { return writer.append(batch); });
 }
 
 int64_t nanoseconds(double seconds) { return std::llround(seconds * 1e9); }

@@ -1,4 +1,4 @@
-#include "native/trace.h"
+#include "native/bindings.h"
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -83,19 +83,8 @@ class Trace {
   std::optional<Error> failure_;
 };
 
-/// The result of `work`, which runs without the GIL; an error becomes an exception.
-template <class Work>
-auto run(const std::string& subject, Work work) {
-  auto result = [&] {
-    nb::gil_scoped_release release;
-    return work();
-  }();
-  if (!result) raise(result.error(), subject);
-  return *std::move(result);
-}
-
 std::shared_ptr<const Columns> columns_of(Trace& trace) {
-  return run(trace.path(), [&] { return trace.columns(); });
+  return without_gil(trace.path(), [&] { return trace.columns(); });
 }
 
 template <class T>
@@ -238,7 +227,7 @@ nb::object segments(const Trace& trace) {
 }
 
 std::string analysis(const Trace& trace) {
-  return run(trace.path(), [&]() -> Result<std::string> {
+  return without_gil(trace.path(), [&]() -> Result<std::string> {
     Input input = trace.new_input();
     const auto analyzed = analyze(input, {});
     if (!analyzed) return std::unexpected(analyzed.error());
@@ -272,13 +261,8 @@ struct Side {
 std::string diff(const Trace& a, const Trace& b, const std::string& device) {
   Side sides[2];
   const Trace* traces[] = {&a, &b};
-  for (size_t i = 0; i < 2; ++i) {
-    Status read = [&] {
-      nb::gil_scoped_release release;
-      return sides[i].read(*traces[i], device);
-    }();
-    if (!read) raise(read.error(), traces[i]->path());
-  }
+  for (size_t i = 0; i < 2; ++i)
+    without_gil(traces[i]->path(), [&] { return sides[i].read(*traces[i], device); });
   nb::gil_scoped_release release;
   return diff_json(diff_runs(sides[0].side(), sides[1].side(), headline_node), -1);
 }
@@ -286,7 +270,7 @@ std::string diff(const Trace& a, const Trace& b, const std::string& device) {
 std::string what_if(const Trace& trace, std::vector<std::string> settings,
                     const std::string& capacity, const std::string& torch,
                     const std::string& device, bool sweep, bool force) {
-  return run(trace.path(), [&]() -> Result<std::string> {
+  return without_gil(trace.path(), [&]() -> Result<std::string> {
     Input input = trace.new_input();
     const auto history = allocator_history(input);
     if (!history) return std::unexpected(history.error());
@@ -331,7 +315,7 @@ void bind_trace(nb::module_& module) {
   module.def("load_trace",
              [](nb::bytes name) {  // a file's name need not be text
                const std::string path(name.c_str(), name.size());
-               return run(path, [&] { return Trace::open(path); });
+               return without_gil(path, [&] { return Trace::open(path); });
              });
 }
 
