@@ -13,7 +13,8 @@ MIB = 1 << 20
 
 PROGRAM = """
 from driver_calls import *
-from gpumemprof._children.calibrate.measure import CannotMeasure, Meter, measure
+from gpumemprof._children.calibrate.measure import Meter, measure
+from gpumemprof._children.error import NoAnswer
 
 runtime = library("libcudart.so.12")
 blas, dnn = library("libcublas.so.12"), library("libcudnn.so.9")
@@ -35,9 +36,9 @@ def convolutions():
 order = [("context", context), ("cublas", products), ("cudnn", convolutions)]
 try:
     meter = Meter(0)
-    readings = {one.name: one.size_bytes for one in measure(order, meter, lambda: held[0])}
+    readings = measure(order, meter, lambda: held[0])
     end(readings=readings, basis=meter.basis, name=meter.name)
-except CannotMeasure as error:
+except NoAnswer as error:
     print(json.dumps({"error": str(error)}))
 """
 

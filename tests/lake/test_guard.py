@@ -94,7 +94,7 @@ def test_a_query_reaches_nothing_that_was_not_opened(place, statement, tmp_path_
     asker = Asker(opened.connection)
     with pytest.raises(CannotDo) as refused:
         for one in asker.split(filled(place, statement)):
-            asker.ask(one, lambda result: seen.extend(result.rows()))
+            asker.ask(one, lambda names, rows: seen.extend(rows))
     assert SECRET not in str(refused.value) + str(seen)
     opened.connection.close()
     assert state(place[0]) == before

@@ -135,6 +135,11 @@ def test_formats_have_the_same_rows(lake):
     assert [line.split()[2] for line in lines[2:-1]] == [str(row["peak_bytes"]) for row in rows]
 
 
+def test_a_table_of_many_rows_has_every_row(lake):
+    lines = lakes.run(["sql", lake, "SELECT * FROM range(1200)"]).ok().stdout.decode().splitlines()
+    assert [int(line) for line in lines[2:-1]] == list(range(1200)) and lines[-1] == "(1200 rows)"
+
+
 def test_a_query_is_read_from_a_file_or_standard_input(lake, tmp_path):
     (tmp_path / "query.sql").write_text("SELECT 1 AS one;\nSELECT 2 AS two;\n")
     for done in (lakes.run(["sql", lake, "--file", tmp_path / "query.sql", "--format", "json"]),

@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-import json
-import os
 import sys
 from typing import Any
 
-from ..error import failed
-from .measure import CannotMeasure, Meter, measure
+from ..error import NoAnswer, answered
+from .measure import Meter, measure
 
 
 def _calibrate(index: int) -> dict[str, Any]:
     try:
         import torch
     except ImportError as error:
-        raise CannotMeasure(f"PyTorch cannot be imported by {sys.executable}: {error}") from None
+        raise NoAnswer(f"PyTorch cannot be imported by {sys.executable}: {error}") from None
     if not torch.cuda.is_available() or not torch.version.cuda:
-        raise CannotMeasure("PyTorch here sees no CUDA device, so there is nothing to calibrate")
+        raise NoAnswer("PyTorch here sees no CUDA device, so there is nothing to calibrate")
     if index >= torch.cuda.device_count():
-        raise CannotMeasure(f"no CUDA device {index}")
+        raise NoAnswer(f"no CUDA device {index}")
     from .torch_steps import TorchSteps
 
     meter = Meter(index)  # before there is a context
     steps = TorchSteps(torch, index)
     order = [("context", steps.context), ("cublas", steps.products), ("cudnn", steps.convolutions)]
-    readings = {one.name: one.size_bytes for one in measure(order, meter, steps.held_bytes)}
+    sizes = measure(order, meter, steps.held_bytes)
     return {
         "schema": "gpumemprof.calibration/1",
         "device": torch.cuda.get_device_name(index),
@@ -35,9 +33,9 @@ def _calibrate(index: int) -> dict[str, Any]:
         "torch": torch.__version__,
         "cuda": torch.version.cuda,
         "basis": meter.basis,
-        "context_bytes": readings["context"],
-        "cublas_bytes": readings["cublas"],
-        "cudnn_bytes": readings["cudnn"],
+        "context_bytes": sizes["context"],
+        "cublas_bytes": sizes["cublas"],
+        "cudnn_bytes": sizes["cudnn"],
         "product_workspace_bytes": steps.product_workspace_bytes,
         "convolution": steps.convolution,
     }
@@ -45,16 +43,7 @@ def _calibrate(index: int) -> dict[str, Any]:
 
 def main() -> int:
     folder, index = sys.argv[1], int(sys.argv[2])
-    try:
-        answer = _calibrate(index)
-    except CannotMeasure as error:
-        return failed(folder, "calibrate.error", str(error))
-    except Exception as error:
-        return failed(folder, "calibrate.error", f"{type(error).__name__}: {error}")
-    with open(os.path.join(folder, "answer.json"), "w", encoding="utf-8") as file:
-        json.dump(answer, file, indent=1)
-        file.write("\n")
-    return 0
+    return answered(folder, "calibrate.error", lambda: _calibrate(index))
 
 
 if __name__ == "__main__":

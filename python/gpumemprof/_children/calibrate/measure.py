@@ -3,30 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ..._counting.accelerators import device_memory
-
-
-class CannotMeasure(Exception):
-    """One sentence for the user."""
-
-
-@dataclass(frozen=True)
-class Reading:
-    """`size_bytes`: what came with the step, outside of the allocator."""
-
-    name: str
-    size_bytes: int
+from ..error import NoAnswer
 
 
 class Meter:
     """The driver's figure of this process; where it has none (a slice of a GPU), how much more of the device is used than
     before, which other processes move too."""
 
-    def __init__(self, index: int = 0, uuid: str | None = None) -> None:
-        self._index, self._uuid = index, uuid
+    def __init__(self, index: int) -> None:
+        self._index = index
         device = self._device()
         self.name, self.total_bytes = str(device["name"]), device["total_bytes"]
         self.driver = str(device.get("driver_version") or "")
@@ -40,28 +28,28 @@ class Meter:
             return int(device["own_bytes"])
         self.basis = "device"
         if self._before is None or device["used_bytes"] is None:
-            raise CannotMeasure("the driver reports neither this process's use nor the device's")
+            raise NoAnswer("the driver reports neither this process's use nor the device's")
         return max(0, int(device["used_bytes"]) - int(self._before))
 
     def _device(self) -> dict[str, Any]:
-        found = device_memory(self._index, self._uuid)
+        found = device_memory(self._index, None)
         if found.get("accelerator") is None:
-            raise CannotMeasure(f"the driver's figures for the GPU are unknown: {found.get('why_not')}")
+            raise NoAnswer(f"the driver's figures for the GPU are unknown: {found.get('why_not')}")
         return found
 
 
 def measure(
     steps: Sequence[tuple[str, Callable[[], None]]], meter: Meter, held_bytes: Callable[[], int]
-) -> list[Reading]:
-    """`held_bytes` is what the allocator has of the device: none of it is a step's."""
-    readings = []
+) -> dict[str, int]:
+    """Of each step what came with it, outside of the allocator: `held_bytes` is what that has of the device."""
+    sizes = {}
     before = 0
     for name, run in steps:
         run()
         outside = meter.used_bytes() - held_bytes()
-        readings.append(Reading(name, max(0, outside - before)))
+        sizes[name] = max(0, outside - before)
         before = max(before, outside)
     if meter.basis == "device" and meter.others:
         why = "the driver does not report this process's use, and other processes use the GPU: stop them and try again"
-        raise CannotMeasure(why)
-    return readings
+        raise NoAnswer(why)
+    return sizes

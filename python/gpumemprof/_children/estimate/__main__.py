@@ -6,7 +6,7 @@ import json
 import os
 import sys
 
-from ..error import failed
+from ..error import NoAnswer, failed
 
 _LOOP = "timm's training loop: label smoothing, foreach optimizer, prefetched batch, cudnn.benchmark"
 
@@ -18,7 +18,7 @@ def main() -> int:
         import torch
     except ImportError as error:
         return failed(folder, "model.error", f"PyTorch cannot be imported by {sys.executable}: {error}")
-    from .library_model import CannotTrace, LoopSetup, trace
+    from .library_model import LoopSetup, trace
 
     model = ""
     try:
@@ -38,7 +38,7 @@ def main() -> int:
                     "assumptions": [] if setup.inference else [_LOOP],
                 },
             )
-    except CannotTrace as error:
+    except NoAnswer as error:
         return failed(folder, "model.error", str(error))
     except Exception as error:
         return failed(folder, "model.error", f"{model} cannot be traced: {type(error).__name__}: {error}")

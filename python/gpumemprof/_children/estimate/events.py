@@ -14,6 +14,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from ..._core.whole_file import whole_file
 from . import accumulation, convolutions, reductions
 
 _aten = torch.ops.aten
@@ -221,9 +222,6 @@ class EventLog(TorchDispatchMode):  # type: ignore[misc]
 
     def write(self, path: str, facts: dict[str, Any]) -> None:
         """Whole or not at all: the reader may be waiting for the file."""
-        import os
-
-        with open(path + ".part", "w", encoding="utf-8", errors="replace") as file:
+        with whole_file(path) as made, open(made, "w", encoding="utf-8", errors="replace") as file:
             for line in self.lines(facts):
                 file.write(line + "\n")
-        os.replace(path + ".part", path)

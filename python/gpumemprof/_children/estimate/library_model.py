@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as functional
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from ..error import NoAnswer
 from . import attention, dropout
 from .autocast import Casting
 from .events import SCALED_BATCHES, EventLog
@@ -20,10 +21,6 @@ from .modules import ModuleCalls, move
 DEVICE = "meta"
 _DTYPES = {"fp32": None, "tf32": None, "bf16": torch.bfloat16, "fp16": torch.float16}
 _CASTS = {"amp-bf16": torch.bfloat16, "amp-fp16": torch.float16}
-
-
-class CannotTrace(Exception):
-    """One sentence for the user."""
 
 
 @dataclass
@@ -96,10 +93,10 @@ def build(name: str) -> tuple[torch.nn.Module, tuple[int, ...]]:
             with _Uninitialised():
                 return models.get_model(model, weights=None), (3, 224, 224)
     except ImportError as error:
-        raise CannotTrace(f"{library} cannot be imported: {error}") from None
+        raise NoAnswer(f"{library} cannot be imported: {error}") from None
     except (RuntimeError, ValueError) as error:
-        raise CannotTrace(f"{name}: {error}") from None
-    raise CannotTrace(f"{name}: write timm:NAME or torchvision:NAME")
+        raise NoAnswer(f"{name}: {error}") from None
+    raise NoAnswer(f"{name}: write timm:NAME or torchvision:NAME")
 
 
 def make_optimizer(name: str, groups: list[dict[str, Any]]) -> Any:
@@ -122,7 +119,7 @@ def make_optimizer(name: str, groups: list[dict[str, Any]]) -> Any:
         return getattr(optim, plain[name])(groups, lr=1e-3, foreach=True)
     if name == "adafactor" and hasattr(optim, "Adafactor"):
         return optim.Adafactor(groups, lr=1e-3, foreach=True)
-    raise CannotTrace(f"there is no optimizer {name!r} here: sgd, momentum, {', '.join(plain)}, adafactor")
+    raise NoAnswer(f"there is no optimizer {name!r} here: sgd, momentum, {', '.join(plain)}, adafactor")
 
 
 def trace(setup: LoopSetup) -> EventLog:
@@ -131,7 +128,7 @@ def trace(setup: LoopSetup) -> EventLog:
     dropout.choose_fused()
     _allow_autocast_of_nothing()
     if setup.precision not in (*_DTYPES, *_CASTS):
-        raise CannotTrace(f"there is no precision {setup.precision!r} here: {', '.join((*_DTYPES, *_CASTS))}")
+        raise NoAnswer(f"there is no precision {setup.precision!r} here: {', '.join((*_DTYPES, *_CASTS))}")
     model, input_size = build(setup.model)
     setup.facts["input_size"] = list(input_size)
     log = EventLog(lambda tensor: tensor.device.type == DEVICE)
@@ -175,7 +172,7 @@ def _loop(setup: LoopSetup, model: Any, input_size: tuple[int, ...], log: EventL
     model.train(not setup.inference)
     if setup.checkpointing:
         if not hasattr(model, "set_grad_checkpointing"):
-            raise CannotTrace(f"{setup.model} has no activation checkpointing of its own")
+            raise NoAnswer(f"{setup.model} has no activation checkpointing of its own")
         model.set_grad_checkpointing(True)
     optimizer = (
         None if setup.inference or setup.optimizer == "none" else make_optimizer(setup.optimizer, _groups(model))

@@ -18,6 +18,7 @@ import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.utils._pytree import tree_leaves
 
+from ..error import failed
 from . import attention, checkpoints, cuda_answers, dropout, parallel
 from .constants import Constants
 from .events import SCALED_BATCHES, EventLog, storages_of
@@ -318,11 +319,9 @@ def _take_over(tensor: torch.Tensor, new: torch.Tensor) -> None:
 
 
 def fail(folder: str, reason: str) -> None:
-    text = " ".join(reason.split())[:400]
-    path = os.path.join(folder, f"{os.getpid()}.error")
-    if not os.path.exists(path):
-        with open(path, "w", encoding="utf-8", errors="replace") as file:
-            file.write(text + "\n")
+    name = f"{os.getpid()}.error"
+    if not os.path.exists(os.path.join(folder, name)):
+        failed(folder, name, reason)
 
 
 def _mark(folder: str, kind: str) -> None:

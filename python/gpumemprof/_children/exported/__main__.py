@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import resource
 import sys
+from typing import Any
 
-from ..error import failed
-from .facts import CannotMeasure, Measured
+from ..error import NoAnswer, answered
+from .facts import Measured
 
 
 def _measure(job: dict[str, object]) -> Measured:
@@ -29,17 +29,14 @@ def _measure(job: dict[str, object]) -> Measured:
 def main() -> int:
     folder, text = sys.argv[1:3]
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a crash of a runtime shall leave no file of this size
-    try:
-        answer = _measure(json.loads(text))
-    except CannotMeasure as error:
-        return failed(folder, "model.error", str(error))
-    except MemoryError:
-        return failed(folder, "model.error", "this machine does not have enough memory to run the model")
-    except Exception as error:
-        return failed(folder, "model.error", f"it cannot be run: {type(error).__name__}: {error}")
-    with open(os.path.join(folder, "answer.json"), "w", encoding="utf-8", errors="replace") as file:
-        json.dump(answer.as_json(), file)
-    return 0
+
+    def answer() -> dict[str, Any]:
+        try:
+            return _measure(json.loads(text)).as_json()
+        except MemoryError:
+            raise NoAnswer("this machine does not have enough memory to run the model") from None
+
+    return answered(folder, "model.error", answer, "it cannot be run: ")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,8 @@ for what a plan does not have in it: what kernels and delegates allocate themsel
 
 from __future__ import annotations
 
-from .facts import CannotMeasure, Measured, Resident
+from ..error import NoAnswer
+from .facts import Measured, Resident
 
 
 def measure(path: str, method: str) -> Measured:
@@ -14,7 +15,7 @@ def measure(path: str, method: str) -> Measured:
         runtime = Runtime.get()
     except ImportError as error:
         why = f"ExecuTorch cannot be imported ({error}): install it with pip install executorch"
-        raise CannotMeasure(why) from None
+        raise NoAnswer(why) from None
     import importlib.metadata
 
     answer = Measured(f"ExecuTorch {importlib.metadata.version('executorch')}")
@@ -22,7 +23,7 @@ def measure(path: str, method: str) -> Measured:
     program = runtime.load_program(path)
     loaded = program.load_method(method)
     if loaded is None:
-        raise CannotMeasure(f"ExecuTorch cannot load the method {method}")
+        raise NoAnswer(f"ExecuTorch cannot load the method {method}")
     about = loaded.metadata
     inputs = []
     for index in range(about.num_inputs()):
@@ -43,5 +44,5 @@ def _dtype(torch: object, number: int) -> object:
     more = {11: "bool", 15: "bfloat16"}
     name = names[number] if 0 <= number < len(names) else more.get(number)
     if name is None:
-        raise CannotMeasure(f"an input has an unsupported type ({number})")
+        raise NoAnswer(f"an input has an unsupported type ({number})")
     return getattr(torch, name)

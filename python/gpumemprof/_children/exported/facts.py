@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-
-class CannotMeasure(Exception):
-    """One sentence for the user."""
+from ..._counting.host_source import status_bytes
 
 
 @dataclass
@@ -42,27 +40,19 @@ class Resident:
     were read count, as they do where it is deployed; what the system took back meanwhile is not seen."""
 
     def __init__(self) -> None:
-        self._start = _status("VmRSS")
+        self._start = status_bytes("VmRSS") or 0
         try:
             with open("/proc/self/clear_refs", "w", encoding="ascii") as file:
                 file.write("5")  # the mark begins anew
             self.is_reset = True
         except OSError:
             self.is_reset = False
-        self._mark = _status("VmHWM")
+        self._mark = status_bytes("VmHWM") or 0
 
     def rise(self) -> Figure | None:
         """None where the mark cannot be told from an older, higher one."""
-        mark = _status("VmHWM")
+        mark = status_bytes("VmHWM") or 0
         if not self.is_reset and mark <= self._mark:
             return None
         how = "VmHWM of the process that ran it: peak of its resident memory above the value before reading"
         return Figure("resident_rise", max(0, mark - self._start), how)
-
-
-def _status(name: str) -> int:
-    with open("/proc/self/status", encoding="ascii", errors="replace") as file:
-        for line in file:
-            if line.startswith(name + ":"):
-                return int(line.split()[1]) * 1024
-    return 0

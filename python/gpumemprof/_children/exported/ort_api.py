@@ -12,7 +12,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from .facts import CannotMeasure
+from ..error import NoAnswer
 
 _VERSION = 23
 _Pointer = ctypes.c_void_p
@@ -55,10 +55,10 @@ def _library() -> str:
     """Found without importing the package, whose module is a runtime of its own and would only take memory."""
     found = importlib.util.find_spec("onnxruntime")
     if found is None or not found.origin:
-        raise CannotMeasure(f"ONNX Runtime is not installed in this Python, so nothing was measured: {_NEEDED}")
+        raise NoAnswer(f"ONNX Runtime is not installed in this Python, so nothing was measured: {_NEEDED}")
     libraries = glob.glob(os.path.join(glob.escape(os.path.dirname(found.origin)), "capi", "libonnxruntime.so*"))
     if not libraries:
-        raise CannotMeasure("this ONNX Runtime has no libonnxruntime.so beside its module; 1.23 or newer has one")
+        raise NoAnswer("this ONNX Runtime has no libonnxruntime.so beside its module; 1.23 or newer has one")
     return sorted(libraries)[0]
 
 
@@ -70,21 +70,21 @@ class Api:
         self.version = base.GetVersionString().decode(errors="replace")
         # It prints a line of its own where it does not have the version.
         if tuple(int(part) for part in self.version.split(".")[:2] if part.isdigit()) < (1, _VERSION):
-            raise CannotMeasure(f"ONNX Runtime {self.version} does not report its arena: 1.{_VERSION} is needed")
+            raise NoAnswer(f"ONNX Runtime {self.version} does not report its arena: 1.{_VERSION} is needed")
         table = base.GetApi(_VERSION)
         if not table:
-            raise CannotMeasure(f"ONNX Runtime {self.version} does not have version {_VERSION} of its C API")
+            raise NoAnswer(f"ONNX Runtime {self.version} does not have version {_VERSION} of its C API")
         self._table = ctypes.cast(table, ctypes.POINTER(ctypes.c_void_p))
 
     def call(self, name: str, *arguments: Any) -> Any:
-        """Raises CannotMeasure with the runtime's own words where it returns a status."""
+        """Raises NoAnswer with the runtime's own words where it returns a status."""
         place, result, types = _FUNCTIONS[name]
         returned = ctypes.CFUNCTYPE(result, *types)(self._table[place])(*arguments)
         if result is not _Pointer:
             return returned
         if returned:
             said = self.call("GetErrorMessage", returned) or b""
-            raise CannotMeasure(f"ONNX Runtime: {said.decode(errors='replace')}")
+            raise NoAnswer(f"ONNX Runtime: {said.decode(errors='replace')}")
         return None
 
     def made(self, name: str, *arguments: Any) -> ctypes.c_void_p:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from .archive_check import check_archive
-from .facts import CannotMeasure, Figure, Measured
+from ..error import NoAnswer
+from .facts import Figure, Measured
 
 
 def measure(path: str, batch: str, dims: Any) -> Measured:
@@ -13,12 +14,12 @@ def measure(path: str, batch: str, dims: Any) -> Measured:
     try:
         import torch
     except ImportError as error:
-        raise CannotMeasure(f"PyTorch cannot be imported ({error}): install it with pip install torch") from None
+        raise NoAnswer(f"PyTorch cannot be imported ({error}): install it with pip install torch") from None
     from ..._counting.counters import exact_available, source_for
 
     counts, why_not = exact_available()
     if not counts:
-        raise CannotMeasure(f"PyTorch's allocator cannot be counted here: {why_not}")
+        raise NoAnswer(f"PyTorch's allocator cannot be counted here: {why_not}")
     check_archive(path)
     _refuse_pickles(torch)
     exported = torch.export.load(path)
@@ -38,7 +39,7 @@ def measure(path: str, batch: str, dims: Any) -> Measured:
         figures = source.figures(span.end())
     del kept
     if not figures.peak_is_exact:
-        raise CannotMeasure(f"the peak is not exact: {figures.basis_reason}")
+        raise NoAnswer(f"the peak is not exact: {figures.basis_reason}")
     peak = max(0, figures.peak_bytes - figures.before.allocated_bytes)
     answer.figures.append(Figure("run_peak", peak, "every allocation of PyTorch's CPU allocator, counted by the probe"))
     return answer
@@ -50,7 +51,7 @@ def _refuse_pickles(torch: Any) -> None:
 
     def safely(*args: Any, **kwargs: Any) -> Any:
         if not kwargs.get("weights_only", True):
-            raise CannotMeasure("it has pickled objects, and unpickling them could run code")
+            raise NoAnswer("it has pickled objects, and unpickling them could run code")
         return load(*args, **{**kwargs, "weights_only": True})
 
     torch.load = safely
@@ -82,7 +83,7 @@ def _inputs(torch: Any, exported: Any, batch: str, dims: Any, answer: Measured) 
         kind = str(example.dtype).removeprefix("torch.")
         answer.inputs.append({"name": node.name, "type": kind, "shape": shape})
     if unknown := set(dims) - used:
-        raise CannotMeasure(f"no input has a dimension {sorted(unknown)[0]} whose size is open")
+        raise NoAnswer(f"no input has a dimension {sorted(unknown)[0]} whose size is open")
     arguments, named = torch.utils._pytree.tree_unflatten(values, exported.call_spec.in_spec)
     return arguments, named
 
@@ -90,7 +91,7 @@ def _inputs(torch: Any, exported: Any, batch: str, dims: Any, answer: Measured) 
 def _size(name: str, at: int, size: Any, batch: str, dims: Any, used: set[str]) -> int:
     if isinstance(size, int):
         if at == 0 and batch and int(batch) != size:
-            raise CannotMeasure(f"--batch {batch}: the first dimension of input {name} was exported as {size}")
+            raise NoAnswer(f"--batch {batch}: the first dimension of input {name} was exported as {size}")
         return size
     for key in (str(size), f"{name}.{at}"):
         if key in dims:
@@ -98,7 +99,7 @@ def _size(name: str, at: int, size: Any, batch: str, dims: Any, used: set[str]) 
             return int(dims[key])
     if at == 0 and batch:
         return int(batch)
-    raise CannotMeasure(f"input {name} has an open dimension {at}: give its size with --dim {size}=N")
+    raise NoAnswer(f"input {name} has an open dimension {at}: give its size with --dim {size}=N")
 
 
 def _leaves(torch: Any, arguments: Any, named: Any) -> list[Any]:

@@ -7,9 +7,9 @@ import resource
 import sys
 import time
 
-from ..told import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_OK, end_now, say
+from ..told import EXIT_FAILED, EXIT_OK, end_now, say
 from . import parquet, sqlite
-from .engine import CannotDo, CannotWrite, check_exist, duckdb
+from .engine import CannotDo, CannotWrite, answered, check_exist, duckdb
 from .source import Source
 
 
@@ -24,16 +24,10 @@ def _run(words: list[str]) -> int:
             duckdb()  # before minutes of reading
         source = Source(paths, seal="seal" in flags, anonymize="anonymize" in flags)
         name, place = (parquet if to == "parquet" else sqlite).write(source, output)
-    except (CannotDo, ValueError, FileNotFoundError) as error:
-        return say(str(error), EXIT_BAD_INPUT)
-    except CannotWrite as error:
-        return say(str(error), EXIT_FAILED)
-    except MemoryError:
-        return say("not enough memory", EXIT_FAILED)
-    except OSError as error:
-        return say(f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error), EXIT_FAILED)
+    except (CannotDo, CannotWrite, ValueError, MemoryError, OSError):
+        raise
     except Exception as error:  # of DuckDB: a full disk, most often
-        return say(f"{output}: cannot be written: {error}", EXIT_FAILED)
+        raise CannotWrite(f"{output}: cannot be written: {error}") from error
     if sys.stderr.isatty():
         most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
         say(f"run {name} written to {place} ({time.monotonic() - begin:.1f} s, {most} MiB of memory)")
@@ -44,7 +38,7 @@ def _run(words: list[str]) -> int:
 
 
 def main(words: list[str]) -> None:
-    end_now(lambda: _run(words))
+    end_now(lambda: answered(lambda: _run(words)))
 
 
 if __name__ == "__main__":

@@ -11,16 +11,6 @@ from ..sql import output
 _ID_DIGITS = 12
 
 
-class _Rows:
-    """As output.write() takes the rows of a query."""
-
-    def __init__(self, names: list[str], rows: list[tuple[Any, ...]]) -> None:
-        self.names, self._rows = names, rows
-
-    def rows(self) -> Any:
-        return iter(self._rows)
-
-
 def write_list(entries: list[dict[str, Any]], line: str, form: str) -> None:
     """Oldest first; with `line` also what the lines that have it in their text held at each peak."""
     is_table = form == "table"
@@ -30,8 +20,8 @@ def write_list(entries: list[dict[str, Any]], line: str, form: str) -> None:
     made = []
     for entry in sorted(entries, key=_time):
         run = entry["id"][:_ID_DIGITS] if is_table else entry["id"]
-        settings = ", ".join(f"{key}={value}" for key, value in (entry.get("settings") or {}).items())
-        machine = ", ".join([*(entry.get("boards") or []), *(entry.get("hosts") or [])])
+        settings, boards, hosts = _listed(entry)
+        machine = ", ".join(filter(None, (boards, hosts)))
         commit = entry.get("commit") or None
         row = [run, _when(entry), commit[:_ID_DIGITS] if commit and is_table else commit, entry.get("model"), settings or None,
                machine or None, entry.get("device"), entry.get("peak_bytes"), lost_of(entry, is_table), entry.get("score"),
@@ -39,7 +29,7 @@ def write_list(entries: list[dict[str, Any]], line: str, form: str) -> None:
         if line:
             row[7:7] = [line_bytes(entry, line)]
         made.append(tuple(row))
-    output.write(_Rows(names, made), form, sys.stdout)  # type: ignore[arg-type]
+    output.write(names, made, form, sys.stdout)
 
 
 def lost_of(entry: dict[str, Any], is_short: bool) -> str | None:
@@ -56,13 +46,19 @@ def line_bytes(entry: dict[str, Any], text: str) -> int | None:
 
 def words_of(entry: dict[str, Any]) -> list[str]:
     """What is told of a run, a line each."""
-    settings = ", ".join(f"{key}={value}" for key, value in (entry.get("settings") or {}).items())
+    settings, boards, hosts = _listed(entry)
     said = {
         "id": entry["id"], "name": entry.get("name"), "recorded": _when(entry), "commit": entry.get("commit"),
-        "model": entry.get("model"), "settings": settings, "hosts": ", ".join(entry.get("hosts") or []),
-        "boards": ", ".join(entry.get("boards") or []), "command": entry.get("command"), "lost": entry.get("lost"),
+        "model": entry.get("model"), "settings": settings, "hosts": hosts, "boards": boards,
+        "command": entry.get("command"), "lost": entry.get("lost"),
     }  # fmt: skip
     return [f"{name:<10}{value}" for name, value in said.items() if value]
+
+
+def _listed(entry: dict[str, Any]) -> list[str]:
+    """Settings, boards and hosts, each as one text."""
+    settings = [f"{key}={value}" for key, value in (entry.get("settings") or {}).items()]
+    return [", ".join(one) for one in (settings, entry.get("boards") or [], entry.get("hosts") or [])]
 
 
 def _time(entry: dict[str, Any]) -> tuple[int, str]:

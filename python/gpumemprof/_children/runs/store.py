@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -95,7 +96,7 @@ class Store:
             self._send(lake, f"lake/{run}")
             for source in sources:
                 self._send(source, f"sources/{run}/{os.path.basename(os.path.abspath(source))}")
-            self._make_folder("entries")
+            self._system.create_dir("entries")
             place = f"entries/{run}.json"
             # A bucket shows a file when it is whole; in a folder a name is given to it then.
             made = place if self.folder is None else f"entries/.{run}.{os.getpid()}"
@@ -131,13 +132,10 @@ class Store:
         except OSError as error:
             raise CannotDo(f"{plain(self.place)}: cannot be read: {_one_line(error)}") from error
 
-    def _make_folder(self, path: str) -> None:
-        self._system.create_dir(path, recursive=True)
-
     def _send(self, source: str, target: str) -> None:
         for path, inside in _files(source):
             place = f"{target}/{inside}" if inside else target
-            self._make_folder(place.rpartition("/")[0])
+            self._system.create_dir(place.rpartition("/")[0])
             with open(path, "rb") as from_, self._system.open_output_stream(place) as to:
                 _copy(from_.read, to.write)
 
@@ -158,20 +156,12 @@ class Store:
             with self._system.open_input_stream(path) as from_, open(place, "xb") as to:
                 _copy(from_.read, to.write)
 
-    def _writing(self) -> Any:
-        return _Writing(self.place)
-
-
-class _Writing:
-    def __init__(self, place: str) -> None:
-        self._place = place
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        if isinstance(error, OSError):
-            raise CannotWrite(f"{plain(self._place)}: cannot be written: {_one_line(error)}") from error
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise CannotWrite(f"{plain(self.place)}: cannot be written: {_one_line(error)}") from error
 
 
 def _is_name(name: str) -> bool:

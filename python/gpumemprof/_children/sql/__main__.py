@@ -27,10 +27,10 @@ def _one_shot(asker: Asker, text: str, form: str) -> None:
     if not statements:
         raise CannotDo("no query was given")
     for statement in statements[:-1]:
-        asker.ask(statement, lambda result: None)
+        asker.ask(statement, lambda names, rows: None)
     if asker.count_queries(statements[:-1]):
         say("only the last statement's rows are printed")
-    asker.ask(statements[-1], lambda result: output.write(result, form, sys.stdout))
+    asker.ask(statements[-1], lambda names, rows: output.write(names, rows, form, sys.stdout))
     sys.stdout.flush()
 
 

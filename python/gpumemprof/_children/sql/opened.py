@@ -129,15 +129,12 @@ class Opened:
                 continue
             link = os.path.join(self._folder, f"{len(self._files)}.parquet")
             os.symlink(os.path.realpath(entry.path), link)
-            lacks: set[str] = set()
-            why = self._why_not(entry, named["table"], link, lacks)
-            if why:
-                self._leave_out(entry.path, why)
-            else:
+            try:
+                found.append(_Part(named["table"], link, entry.path, self._lacks(entry, named["table"], link)))
                 self._files.append(os.path.realpath(entry.path))
-                found.append(_Part(named["table"], link, entry.path, tuple(sorted(lacks))))
-                continue
-            os.unlink(link)
+            except CannotDo as why:
+                self._leave_out(entry.path, str(why))
+                os.unlink(link)
         if not any(part.table == "runs" for part in found):
             self._leave_out(folder, "the run has no sound table of runs")
             return None
@@ -155,28 +152,28 @@ class Opened:
         self.left_out += 1
         self._say(f"{plain(path)}: left out: {why}")
 
-    def _why_not(self, entry: os.DirEntry[str], table: str, link: str, lacks: set[str]) -> str:
-        """Why a file is left out; empty if it is sound. `lacks` gets the columns that were added after it was written."""
+    def _lacks(self, entry: os.DirEntry[str], table: str, link: str) -> tuple[str, ...]:
+        """The columns that were added after a file was written. Raises CannotDo where it is not sound."""
         if not stat.S_ISREG(entry.stat(follow_symlinks=False).st_mode):
-            return "it is not a regular file"
+            raise CannotDo("it is not a regular file")
         try:
             said = rows(self.connection, f"SELECT key, value FROM parquet_kv_metadata({quoted(link)})")
             typed = rows(self.connection, f"DESCRIBE SELECT * FROM read_parquet({quoted(link)})")
         except self._engine.Error as error:
-            return str(error).splitlines()[0].replace(link, entry.name)
+            raise CannotDo(str(error).splitlines()[0].replace(link, entry.name)) from error
         facts = {bytes(key): bytes(value) for key, value in said}
         if facts.get(b"gpumemprof_schema") != schema.NAME.encode():
-            return "it is not of a lake of gpumemprof"
+            raise CannotDo("it is not of a lake of gpumemprof")
         version = facts.get(b"gpumemprof_schema_version", b"")
         if version != str(schema.VERSION).encode():
-            return f"it has version {version[:20].decode('ascii', 'replace')} of the schema, and this gpumemprof reads {schema.VERSION}"
+            told = version[:20].decode("ascii", "replace")
+            raise CannotDo(f"it has version {told} of the schema, and this gpumemprof reads {schema.VERSION}")
         types = {row[0]: row[1] for row in typed}
+        lacks = [column.name for column in schema.TABLES[table] if column.is_added and column.name not in types]
         for column in schema.TABLES[table]:
-            if column.is_added and column.name not in types:
-                lacks.add(column.name)
-            elif types.get(column.name) != column.type:
-                return f"its column {column.name} is {types.get(column.name, 'missing')}, not {column.type}"
-        return ""
+            if column.name not in lacks and types.get(column.name) != column.type:
+                raise CannotDo(f"its column {column.name} is {types.get(column.name, 'missing')}, not {column.type}")
+        return tuple(sorted(lacks))
 
 
 def _or_null(column: schema.Column, lacks: tuple[str, ...]) -> str:

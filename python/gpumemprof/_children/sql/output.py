@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import decimal
+import itertools
 import json
 import math
 from typing import TYPE_CHECKING, Any, TextIO
@@ -11,19 +12,19 @@ from typing import TYPE_CHECKING, Any, TextIO
 from ..told import plain
 
 if TYPE_CHECKING:
-    from .statements import Result
+    from collections.abc import Iterable
 
 _SAMPLE_ROWS, _MOST_WIDTH = 500, 80
 
 
-def write(result: Result, form: str, out: TextIO) -> None:
-    names = _unique(result.names)
+def write(names: list[str], rows: Iterable[tuple[Any, ...]], form: str, out: TextIO) -> None:
+    names = _unique(names)
     if form == "csv":
-        _write_csv(names, result, out)
+        _write_csv(names, rows, out)
     elif form == "json":
-        _write_json(names, result, out)
+        _write_json(names, rows, out)
     elif names:
-        _write_table(names, result, out)
+        _write_table(names, rows, out)
 
 
 def _unique(names: list[str]) -> list[str]:
@@ -53,18 +54,18 @@ def _plain_value(value: Any) -> Any:
     return value.hex() if isinstance(value, bytes) else str(value)
 
 
-def _write_json(names: list[str], result: Result, out: TextIO) -> None:
+def _write_json(names: list[str], rows: Iterable[tuple[Any, ...]], out: TextIO) -> None:
     before = "["
-    for row in result.rows():
+    for row in rows:
         out.write(before + "\n" + json.dumps({name: _plain_value(value) for name, value in zip(names, row)}))
         before = ","
     out.write("[]\n" if before == "[" else "\n]\n")
 
 
-def _write_csv(names: list[str], result: Result, out: TextIO) -> None:
+def _write_csv(names: list[str], rows: Iterable[tuple[Any, ...]], out: TextIO) -> None:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(names)
-    for row in result.rows():
+    for row in rows:
         writer.writerow([_cell(value) for value in row])
 
 
@@ -86,14 +87,14 @@ def _shown(value: Any) -> str:
     return text if len(text) <= _MOST_WIDTH else "…" + text[1 - _MOST_WIDTH :]
 
 
-def _write_table(names: list[str], result: Result, out: TextIO) -> None:
+def _write_table(names: list[str], rows: Iterable[tuple[Any, ...]], out: TextIO) -> None:
     """Widths are those of the first rows: the rest is written as it comes."""
-    rows = result.rows()
     if names == ["explain_key", "explain_value"]:  # DuckDB's own picture
         for row in rows:
             out.write("\n".join(plain(line) for line in str(row[1]).splitlines()) + "\n")
         return
-    first = [row for row, _ in zip(rows, range(_SAMPLE_ROWS))]
+    rows = iter(rows)
+    first = list(itertools.islice(rows, _SAMPLE_ROWS))
     widths = [len(plain(name)) for name in names]
     is_number = [all(isinstance(row[i], (int, float, decimal.Decimal, type(None))) for row in first) for i in range(len(names))]
     for row in first:

@@ -55,7 +55,7 @@ def converse(asker: Asker, form: str) -> int:
 def _ask(asker: Asker, text: str, form: str) -> None:
     try:
         for statement in asker.split(text):
-            asker.ask(statement, lambda result: output.write(result, form, sys.stdout))
+            asker.ask(statement, lambda names, rows: output.write(names, rows, form, sys.stdout))
             sys.stdout.flush()
     except CannotDo as error:
         say(str(error))

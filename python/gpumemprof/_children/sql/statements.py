@@ -29,18 +29,6 @@ class NotAnswered(CannotDo):
     """A statement was right, as far as that can be seen, and failed when its rows were read."""
 
 
-class Result:
-    """Of one statement; rows come as they are asked for."""
-
-    def __init__(self, names: list[str], types: list[str], connection: Any) -> None:
-        self.names, self.types = names, types
-        self._connection = connection
-
-    def rows(self) -> Iterator[tuple[Any, ...]]:
-        while some := self._connection.fetchmany(_ROWS):
-            yield from some
-
-
 class Asker:
     def __init__(self, connection: Any, *, allow_files: bool = False, timeout_s: float = 0) -> None:
         self._connection = connection
@@ -64,7 +52,7 @@ class Asker:
         return statements
 
     def ask(self, statement: Any, use: Any) -> None:
-        """Runs one statement and calls use(Result) for its rows. Raises CannotDo with one line."""
+        """Runs one statement and calls use(names, rows), which come as they are asked for. Raises CannotDo with one line."""
         is_late = threading.Event()
 
         def stop() -> None:
@@ -78,7 +66,7 @@ class Asker:
         try:
             wait_for(lambda: self._connection.execute(statement), self._connection.interrupt)
             description = self._connection.description or []
-            use(Result([column[0] for column in description], [str(column[1]) for column in description], self._connection))
+            use([column[0] for column in description], self._rows())
             self._connection.fetchall()  # what is left unread would block the next one
         except self._error as error:
             if is_late.is_set():
@@ -87,6 +75,10 @@ class Asker:
         finally:
             if timer:
                 timer.cancel()
+
+    def _rows(self) -> Iterator[tuple[Any, ...]]:
+        while some := self._connection.fetchmany(_ROWS):
+            yield from some
 
     @staticmethod
     def count_queries(statements: list[Any]) -> int:
