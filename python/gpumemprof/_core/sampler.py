@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import threading
-import time
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from .fork import renews_after_fork
+from .threads import SteadyThread
 
 T = TypeVar("T")
 
@@ -16,8 +15,7 @@ T = TypeVar("T")
 class Sampler(Generic[T]):
     """Keeps samples, at most `limit` of them, the latest; and takes one every `interval` seconds while it runs.
 
-    The pace does not drift: a sample is due at start + n * interval, and one that comes too late is left out, not
-    made up for. A forked child does not sample.
+    Its pace is that of SteadyThread. A forked child does not sample.
     """
 
     def __init__(self, take: Callable[[], T], limit: int, size_of: Callable[[T], int]) -> None:
@@ -29,13 +27,11 @@ class Sampler(Generic[T]):
         self.highest_bytes = 0
         self.failure: str | None = None
         self._lock = threading.Lock()
-        self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
-        self._pid = 0
+        self._thread: SteadyThread | None = None
         renews_after_fork(self)
 
     def _after_fork(self) -> None:
-        self._lock, self._stop, self._thread = threading.Lock(), threading.Event(), None
+        self._lock = threading.Lock()
 
     def keep(self, sample: T) -> None:
         with self._lock:
@@ -53,36 +49,24 @@ class Sampler(Generic[T]):
 
     @property
     def is_running(self) -> bool:
-        return self._thread is not None and self._thread.is_alive() and self._pid == os.getpid()
+        return self._thread is not None and self._thread.is_running
 
     def start(self, interval_s: float) -> None:
-        """Nothing if it runs already."""
-        if not interval_s > 0:
-            raise ValueError(f"interval must be above 0 seconds, not {interval_s}")
+        """The first sample is taken at once. Nothing if it runs already."""
+        thread = SteadyThread("gpumemprof-monitor", interval_s, self._sample)
         if self.is_running:
             return
-        self._stop = threading.Event()
-        self._pid = os.getpid()
-        self._thread = threading.Thread(
-            target=self._run, args=(interval_s, self._stop), name="gpumemprof-monitor", daemon=True
-        )
-        self._thread.start()
+        self._thread = thread
+        thread.start()
+        self._sample()
 
     def stop(self) -> None:
-        self._stop.set()
-        thread, self._thread = self._thread, None
-        if thread is not None and self._pid == os.getpid() and thread is not threading.current_thread():
-            thread.join()
+        if self._thread is not None:
+            self._thread.stop()
 
-    def _run(self, interval_s: float, stop: threading.Event) -> None:
-        due = time.monotonic()
-        while True:
-            try:
-                self.keep(self._take())
-            except Exception as error:  # the program's device may go away; it must not hear of it from this thread
-                self.failure = f"{type(error).__name__}: {error}"
-                return
-            missed = int(max(0.0, time.monotonic() - due) / interval_s)
-            due += (missed + 1) * interval_s
-            if stop.wait(max(0.0, due - time.monotonic())):
-                return
+    def _sample(self) -> None:
+        try:
+            self.keep(self._take())
+        except Exception as error:  # the program's device may go away; it must not hear of it from this thread
+            self.failure = f"{type(error).__name__}: {error}"
+            self.stop()
