@@ -11,12 +11,12 @@ from __future__ import annotations
 from typing import Any
 
 from gpumemprof._core.native import native
-from gpumemprof._counting import counters
+from gpumemprof._counting import counters, framework_source
 from gpumemprof._counting.devices import Device
 from gpumemprof._counting.exact_source import ExactSource
 from gpumemprof._counting.framework_source import Stats
 from gpumemprof._counting.host_source import HostSource
-from gpumemprof._counting.spans import Figures, NoOwn, Own, Raw, Reading, Source
+from gpumemprof._counting.spans import Figures, Own, Raw, Reading, Source
 
 from ._tensorflow import is_initialized, loaded_tensorflow
 
@@ -68,12 +68,10 @@ class TensorFlowCounters:
         return tensorflow.config.experimental.get_memory_info(self._name)
 
 
-class FrameworkSource(NoOwn):
+class FrameworkSource(framework_source.FrameworkSource):
     """get_memory_info before and after. The peak is known where the highest mark rose in between; else the higher of
     before and after is a lower bound.
     """
-
-    basis = "framework"
 
     def __init__(self, device: Device, why: str) -> None:
         self.device = device
@@ -83,53 +81,26 @@ class FrameworkSource(NoOwn):
             f"bounds; since {why}"
         )
 
-    def read(self) -> Reading:
-        return self._counters.read()
+    def stats(self) -> Stats:
+        return self._counters.stats()
 
-    def begin(self, in_context: bool = False) -> _FrameworkSpan:
-        return _FrameworkSpan(self._counters)
-
-    def start_bytes(self, raw: Raw) -> int:
-        return Stats(*raw[3]).reading().allocated_bytes
-
-    def figures(self, raw: Raw) -> Figures:
-        allocated, freed, peak, first, last = raw
-        before, after = Stats(*first), Stats(*last)
-        exact, reason = self._judge(before, after)
-        return Figures(
-            before=before.reading(),
-            after=after.reading(),
-            peak_bytes=peak,
-            peak_is_exact=exact,
-            allocated_bytes=allocated,
-            freed_bytes=freed,
-            basis_reason=f"{self.basis_reason}; {reason}",
-        )
+    def between(self, before: Stats, after: Stats) -> tuple[int, int, int]:
+        growth = after.allocated - before.allocated
+        peak = max(before.allocated, after.allocated)
+        if after.max_allocated != before.max_allocated:  # after a reset the new mark was reached since, too
+            peak = max(peak, after.max_allocated)
+        return max(growth, 0), max(-growth, 0), peak
 
     def _judge(self, before: Stats, after: Stats) -> tuple[bool, str]:
         if after.max_allocated < before.max_allocated:
             return False, "the program reset TensorFlow's peak, so the peak is a lower bound"
         if after.max_allocated == before.max_allocated:
             exact = max(before.allocated, after.allocated) == after.max_allocated
-            why = "the peak is a lower bound: the device was higher before, and its peak did not rise"
-            return exact, "the peak is exact" if exact else why
+            return exact, "the peak is exact" if exact else framework_source.LOWER_BOUND
         return True, "the peak is exact unless the program reset TensorFlow's peak"
 
-
-class _FrameworkSpan:
-    __slots__ = ("_counters", "_before")
-
-    def __init__(self, counters: TensorFlowCounters) -> None:
-        self._counters = counters
-        self._before = counters.stats()
-
-    def end(self) -> Raw:
-        before, after = self._before, self._counters.stats()
-        growth = after.allocated - before.allocated
-        peak = max(before.allocated, after.allocated)
-        if after.max_allocated != before.max_allocated:  # after a reset the new mark was reached since, too
-            peak = max(peak, after.max_allocated)
-        return max(growth, 0), max(-growth, 0), peak, tuple(before), tuple(after)
+    def _blocks(self, before: Stats, after: Stats) -> tuple[int | None, int | None]:
+        return None, None
 
 
 class TensorFlowSource:
@@ -138,12 +109,9 @@ class TensorFlowSource:
     def __init__(self, device: Device, probe: bool, why_not: str) -> None:
         self.device = device
         self._kinds: dict[str, Source] = {}
-        why_not = why_not or "the probe sees no event of TensorFlow"
         if probe:
             self._kinds["exact"] = ExactSource(device, None if device.is_cpu else TensorFlowCounters(device))
-        if not device.is_cpu:
-            self._kinds["framework"] = FrameworkSource(device, why_not)
-        self._kinds["host"] = HostSource(device, f"{why_not}, and {_WHY_NO_COUNTERS[device.is_cpu]}")
+        self._not_exact(why_not or "the probe sees no event of TensorFlow")
         self._in_question = tuple(self._kinds)
         self._decided: str | None = None if len(self._kinds) > 1 else "host"
 
@@ -151,29 +119,27 @@ class TensorFlowSource:
     def kind(self) -> str:
         """"exact", "framework" or "host": what is read out now. Final once TensorFlow has made its devices."""
         if self._decided is not None:
-            if self._decided == "exact" and (why := why_uncounted()):
-                self._give_up(why)
+            if self._decided == "exact" and (why := why_uncounted()):  # the next best is read out from now on
+                self._not_exact(_UNCOUNTED + why)
+                self._decide(self._next_best())
             return self._decided
         first = next(iter(self._kinds))
         if not is_initialized() or loaded_tensorflow() is None:
             return first
-        if first == "exact" and events_flow(self.device):
-            self._decided = "exact"
-        else:
-            tells = "framework" in self._kinds and not TensorFlowCounters(self.device).why_not()
-            self._decided = "framework" if tells else "host"
-        self._in_question = (self._decided,)
-        return self._decided
+        return self._decide("exact" if first == "exact" and events_flow(self.device) else self._next_best())
 
-    def _give_up(self, why: str) -> None:
-        """Exact no more: the next best is read out from now on."""
-        why_not = _UNCOUNTED + why
-        if "framework" in self._kinds:
+    def _next_best(self) -> str:
+        tells = "framework" in self._kinds and not TensorFlowCounters(self.device).why_not()
+        return "framework" if tells else "host"
+
+    def _decide(self, kind: str) -> str:
+        self._decided, self._in_question = kind, (kind,)
+        return kind
+
+    def _not_exact(self, why_not: str) -> None:
+        if not self.device.is_cpu:
             self._kinds["framework"] = FrameworkSource(self.device, why_not)
         self._kinds["host"] = HostSource(self.device, f"{why_not}, and {_WHY_NO_COUNTERS[self.device.is_cpu]}")
-        tells = "framework" in self._kinds and not TensorFlowCounters(self.device).why_not()
-        self._decided = "framework" if tells else "host"
-        self._in_question = (self._decided,)
 
     @property
     def basis(self) -> str:

@@ -35,6 +35,7 @@ _MARKS = (
     ("allocation", "all"), ("segment", "all"), ("inactive_split_bytes", "all"), ("allocated_bytes", "small_pool"),
     ("allocated_bytes", "large_pool"),
 )  # fmt: skip
+LOWER_BOUND = "the peak is a lower bound: the device was higher before, and its peak did not rise"
 _RESET = "the program reset the allocator's counters, so these are lower bounds"
 
 
@@ -83,14 +84,8 @@ class FrameworkSource(NoOwn):
     def figures(self, raw: Raw) -> Figures:
         allocated, freed, peak, first, last = raw
         before, after = Stats(*first), Stats(*last)
-        exact = _peak(before, after)[1]
-        reason = self.basis_reason
-        if _was_reset(before, after):
-            reason += f"; {_RESET}"
-        elif exact:
-            reason += "; the peak is exact unless the program reset the allocator's peaks"
-        else:
-            reason += "; the peak is a lower bound: the device was higher before, and its peak did not rise"
+        exact, reason = self._judge(before, after)
+        created, deleted = self._blocks(before, after)
         return Figures(
             before=before.reading(),
             after=after.reading(),
@@ -98,10 +93,29 @@ class FrameworkSource(NoOwn):
             peak_is_exact=exact,
             allocated_bytes=allocated,
             freed_bytes=freed,
-            basis_reason=reason,
-            created=_grown(before.alloc_count, after.alloc_count),
-            deleted=_grown(before.free_count, after.free_count),
+            basis_reason=f"{self.basis_reason}; {reason}",
+            created=created,
+            deleted=deleted,
         )
+
+    # What the counters of another framework tell otherwise.
+
+    def between(self, before: Stats, after: Stats) -> tuple[int, int, int]:
+        """Bytes allocated and freed, and the highest that is known to have been reached."""
+        allocated = _grown(before.sum_allocated, after.sum_allocated)
+        return allocated, _grown(before.sum_freed, after.sum_freed), _peak(before, after)[0]
+
+    def _judge(self, before: Stats, after: Stats) -> tuple[bool, str]:
+        """Whether the peak is exact, in words too."""
+        exact = _peak(before, after)[1]
+        if _was_reset(before, after):
+            return exact, _RESET
+        if exact:
+            return exact, "the peak is exact unless the program reset the allocator's peaks"
+        return exact, LOWER_BOUND
+
+    def _blocks(self, before: Stats, after: Stats) -> tuple[int | None, int | None]:
+        return _grown(before.alloc_count, after.alloc_count), _grown(before.free_count, after.free_count)
 
 
 class FrameworkSpan:
@@ -115,9 +129,7 @@ class FrameworkSpan:
 
     def end(self) -> Raw:
         before, after = self._before, self._source.stats()
-        allocated = _grown(before.sum_allocated, after.sum_allocated)
-        freed = _grown(before.sum_freed, after.sum_freed)
-        return allocated, freed, _peak(before, after)[0], tuple(before), tuple(after)
+        return (*self._source.between(before, after), tuple(before), tuple(after))
 
 
 def _grown(before: int, after: int) -> int:
