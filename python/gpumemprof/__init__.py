@@ -113,9 +113,7 @@ def _look_for_a_second_profiler() -> None:
 _look_for_a_second_profiler()
 
 if TYPE_CHECKING:
-    from .analyzer import MemoryAnalyzer as MemoryAnalyzer
-    from .analyzer import MemoryPattern as MemoryPattern
-    from .analyzer import PerformanceInsight as PerformanceInsight
+    from .analyzer import *
     from .attachment import attach as attach
     from .configuration_estimate import estimate_config as estimate_config
     from .context_profiler import *
@@ -127,7 +125,6 @@ if TYPE_CHECKING:
     from .distributed import resolve_distributed_identity as resolve_distributed_identity
     from .collective_attribution import CollectiveAttributionResult as CollectiveAttributionResult
     from .estimation import *
-    from .gap_analysis import GapFinding as GapFinding
     from .holders import why_alive as why_alive
     from .jax_memory import *
     from .lines import profile_lines as profile_lines

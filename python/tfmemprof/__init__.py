@@ -65,27 +65,14 @@ if TYPE_CHECKING:
     from .analyzer import MemoryAnalyzer as MemoryAnalyzer
     from .attachment import attach as attach
     from .callback import MemoryCallback as MemoryCallback
-    from .context_profiler import TensorFlowProfiler as TensorFlowProfiler
-    from .context_profiler import clear_global_profiler as clear_global_profiler
-    from .context_profiler import clear_profiles as clear_profiles
-    from .context_profiler import get_global_profiler as get_global_profiler
-    from .context_profiler import get_profile_summaries as get_profile_summaries
-    from .context_profiler import profile_context as profile_context
-    from .context_profiler import profile_function as profile_function
-    from .context_profiler import profile_keras_training as profile_keras_training
-    from .context_profiler import set_global_profiler as set_global_profiler
-    from .context_profiler import tensor_tracker as tensor_tracker
+    from .context_profiler import *
     from .layers import *
     from .profiler import TFMemoryProfiler as TFMemoryProfiler
     from .results import MemorySnapshot as MemorySnapshot
     from .results import ProfileResult as ProfileResult
     from .tracker import MemoryTracker as MemoryTracker
     from .tracker import TrackingResult as TrackingResult
-    from .utils import format_bytes as format_bytes
-    from .utils import format_memory as format_memory
-    from .utils import get_backend_info as get_backend_info
-    from .utils import get_gpu_info as get_gpu_info
-    from .utils import get_system_info as get_system_info
+    from .utils import *
     from .visualizer import MemoryVisualizer as MemoryVisualizer
     from .watchdog import MemoryWatchdog as MemoryWatchdog
 

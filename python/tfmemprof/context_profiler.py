@@ -14,7 +14,7 @@ from .devices import resolve_device
 from .profiler import TFMemoryProfiler
 from .results import ProfileResult
 
-F = TypeVar("F", bound=Callable[..., Any])
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 _shared: SharedProfilers[TFMemoryProfiler] = SharedProfilers(TFMemoryProfiler, resolve_device)
 
@@ -53,11 +53,11 @@ def get_profile_summaries(limit: int | None = None) -> list[dict[str, Any]]:
 
 
 @overload
-def profile_function(func: F, /) -> F: ...
+def profile_function(func: _F, /) -> _F: ...
 @overload
 def profile_function(
     func: None = None, /, *, profiler: TFMemoryProfiler | None = None, name: str | None = None
-) -> Callable[[F], F]: ...
+) -> Callable[[_F], _F]: ...
 def profile_function(
     func: Any = None, /, *, profiler: TFMemoryProfiler | None = None, name: str | None = None
 ) -> Any:

@@ -34,11 +34,6 @@ class TFDevice(Device):
     def __str__(self) -> str:
         return "/CPU:0" if self.is_cpu else f"/GPU:{self.index}"
 
-    @property
-    def tf_name(self) -> str:
-        """As tf.config wants it: "GPU:0"."""
-        return str(self)[1:]
-
 
 CPU = TFDevice("cpu", -1)
 

@@ -67,8 +67,7 @@ if TYPE_CHECKING:
     from .gradients import freeze_layers as freeze_layers
     from .gradients import inference_mode as inference_mode
     from .gradients import selective_gradients as selective_gradients
-    from .monitor import MemoryMonitor as MemoryMonitor
-    from .monitor import auto_cleanup as auto_cleanup
+    from .monitor import *
     from .offloading import LayerOffloader as LayerOffloader
     from .offloading import memory_efficient_forward as memory_efficient_forward
     from .precision import mixed_precision_training_example as mixed_precision_training_example
