@@ -112,6 +112,12 @@ class Measured:
     def empty(self) -> bool:
         return not self.calls and not self.functions and not len(self.series)
 
+    def kept_by(self, function: str) -> int | None:
+        """What the calls of a function kept, all together, of those for which it is known."""
+        kept = [call.kept_bytes for call in self.calls if call.name == function]
+        known = [one for one in kept if one is not None]
+        return sum(known) if known else None
+
     def basis_words(self) -> str:
         """Where the numbers come from, for a title; empty where the source does not say."""
         return BASIS_WORDS.get(self.basis or "", "")

@@ -32,6 +32,10 @@ def format_size(size_bytes: float) -> str:
     return f"{value:.{digits}f} {units[0]}"
 
 
+def size_words(size_bytes: float | None) -> str:
+    return "not known" if size_bytes is None else format_size(size_bytes)
+
+
 def convert_bytes(value: float, from_unit: str, to_unit: str) -> float:
     """`value` in one of B, KB, MB, GB, TB, PB, each 1024 times the one before. Raises ValueError for any other unit, TypeError for what is no number."""
     if not isinstance(value, numbers.Real):

@@ -6,8 +6,8 @@ from html import escape
 from typing import Any
 
 from .._analysis.inputs import collect
-from .._analysis.measured import Call, Measured
-from .._core.printed import format_size
+from .._analysis.measured import Call
+from .._core.printed import format_size, size_words
 
 _CELL = "text-align:right;padding:2px 12px"
 
@@ -27,9 +27,8 @@ class CellReport:
 
 def text_of(call: Call) -> str:
     """One line: `cell: peak 65.0 MiB (+64.0 MiB), kept 1.00 MiB, 0.12 s; exact`."""
-    peak = "not known" if call.peak_bytes is None else format_size(call.peak_bytes)
     rise, kept = call.peak_over_start_bytes, call.kept_bytes
-    words = [f"{'peak' if call.peak_is_exact else 'peak at least'} {peak}"]
+    words = [f"{'peak' if call.peak_is_exact else 'peak at least'} {size_words(call.peak_bytes)}"]
     words[0] += f" (+{format_size(rise)})" if rise is not None else ""
     words.append(f"kept {format_size(kept)}" if kept is not None else "kept: not known")
     words.append(f"{call.duration_s:.3g} s")
@@ -41,27 +40,19 @@ def html_of(source: Any) -> str:
     measured = collect(source)
     if measured.empty:
         return f"<i>{escape(measured.unknown)}</i>"
-    rows = [[f.name, str(f.call_count), _size(f.peak_over_start_bytes), _size(f.peak_bytes), _kept(measured, f.name), f"{f.total_time_s:.3g} s"]
+    rows = [[f.name, str(f.call_count), size_words(f.peak_over_start_bytes), size_words(f.peak_bytes),
+             size_words(measured.kept_by(f.name)), f"{f.total_time_s:.3g} s"]
             for f in measured.functions.values()]  # fmt: skip
     head = ["function", "calls", "peak over the start", "peak", "kept", "time"]
     if not rows:
         head, rows = ["memory", "first", "highest sample", "last"], [
-            [name, _size(values[0]), _size(max(values)), _size(values[-1])]
+            [name, size_words(values[0]), size_words(max(values)), size_words(values[-1])]
             for name in measured.series.columns if (values := measured.series.known(name)[1])
         ]  # fmt: skip
     caption = f"{measured.memory_words()}; {measured.basis_words() or 'basis not known'}"
     table = "".join(f"<tr>{''.join(f'<td style={_CELL!r}>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
     heads = "".join(f"<th style={_CELL!r}>{escape(one)}</th>" for one in head)
     return f"<table><caption>{escape(caption)}</caption><tr>{heads}</tr>{table}</table>"
-
-
-def _size(size_bytes: float | None) -> str:
-    return "not known" if size_bytes is None else format_size(size_bytes)
-
-
-def _kept(measured: Measured, name: str) -> str:
-    kept = [call.kept_bytes for call in measured.calls if call.name == name and call.kept_bytes is not None]
-    return format_size(sum(kept)) if kept else "not known"
 
 
 def load_ipython_extension(ipython: Any) -> None:

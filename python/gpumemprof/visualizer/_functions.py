@@ -33,17 +33,13 @@ def rows_of(measured: Measured, metric: str) -> list[Row]:
         raise ValueError(f"Unknown metric: {metric} ({', '.join(METRICS)})")
     rows = []
     for function in measured.functions.values():
-        if metric == "memory_kept":
-            kept = [call.kept_bytes for call in measured.calls if call.name == function.name]
-            known = [one for one in kept if one is not None]
-            value: float | None = sum(known) if known else None
-        else:
-            value = {
-                "peak_memory": function.peak_bytes,
-                "memory_allocated": function.allocated_bytes,
-                "execution_time": function.total_time_s,
-                "call_count": function.call_count,
-            }[metric]
+        value: float | None = {
+            "peak_memory": function.peak_bytes,
+            "memory_allocated": function.allocated_bytes,
+            "memory_kept": measured.kept_by(function.name),
+            "execution_time": function.total_time_s,
+            "call_count": function.call_count,
+        }[metric]
         if value is not None:
             over_start = function.peak_over_start_bytes if metric == "peak_memory" else None
             label = _label(metric, value) + (f" (+{format_size(over_start)})" if over_start is not None else "")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from .._analysis.measured import COLUMN_WORDS, Call, Measured
-from .._core.printed import format_size
+from .._core.printed import format_size, size_words
 from .._core.columns import side_by_side
 from .._core.native import native
 from .._core.page import framed
@@ -113,9 +113,8 @@ def functions(measured: Measured, metric: str) -> Json:
     for row in shown:
         function = measured.functions[row.name]
         calls = [call for call in measured.calls if call.name == row.name]
-        kept = [call.kept_bytes for call in calls if call.kept_bytes is not None]
-        figures = [str(function.call_count), _size(function.peak_bytes), _size(function.allocated_bytes)]
-        figures += [_size(sum(kept) if kept else None), f"{function.total_time_s:.4g} s", row.label]
+        sizes = (function.peak_bytes, function.allocated_bytes, measured.kept_by(row.name))
+        figures = [str(function.call_count), *map(size_words, sizes), f"{function.total_time_s:.4g} s", row.label]
         cells = [{"text": row.name, "is_code": True}, *({"text": text} for text in figures)]
         details = [_calls_table(calls)] if calls else []
         rows.append({"cells": cells, "share": abs(row.value) / highest, "details": details})
@@ -178,7 +177,7 @@ def _calls_table(calls: list[Call]) -> Json:
     titles = ["call", "peak", "over its start", "kept", "seconds"]
     rows = []
     for number, call in list(enumerate(calls, 1))[-MOST_CALLS:]:
-        sizes = [_size(size) for size in (call.peak_bytes, call.peak_over_start_bytes, call.kept_bytes)]
+        sizes = [size_words(size) for size in (call.peak_bytes, call.peak_over_start_bytes, call.kept_bytes)]
         rows.append({"cells": [{"text": text} for text in (str(number), *sizes, f"{call.duration_s:.4g}")]})
     left_out = f"and {len(calls) - MOST_CALLS} earlier calls" if len(calls) > MOST_CALLS else ""
     columns = [{"title": title, "is_number": True} for title in titles]
@@ -199,7 +198,3 @@ def _section(title: str, parts: list[Json]) -> Json:
 
 def _document(title: str, sections: list[Json]) -> Json:
     return {"title": title, "sections": sections}
-
-
-def _size(size_bytes: float | None) -> str:
-    return "not known" if size_bytes is None else format_size(size_bytes)
