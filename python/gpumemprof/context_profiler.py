@@ -4,14 +4,14 @@ from typing import TYPE_CHECKING, Any
 
 from ._profiling.blocks import MemoryProfiler as MemoryProfiler
 from ._profiling.blocks import clear_results as clear_results
-from ._profiling.blocks import get_global_profiler as get_global_profiler
 from ._profiling.blocks import get_profile_results as get_profile_results
 from ._profiling.blocks import get_summary as get_summary
 from ._profiling.blocks import profile_context as profile_context
 from ._profiling.blocks import profile_function as profile_function
-from ._profiling.blocks import set_global_profiler as set_global_profiler
 from ._profiling.blocks import start_monitoring as start_monitoring
 from ._profiling.blocks import stop_monitoring as stop_monitoring
+from ._profiling.shared import get_global_profiler as get_global_profiler
+from ._profiling.shared import set_global_profiler as set_global_profiler
 
 if TYPE_CHECKING:
     from ._profiling.modules import ProfiledModule as ProfiledModule

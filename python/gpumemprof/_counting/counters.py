@@ -21,8 +21,7 @@ from .spans import Figures, Own, Reading, SegmentedSpan, Source, Span, figures_o
 
 __all__ = [
     "CPU", "Device", "Figures", "Own", "Reading", "SegmentedSpan", "Source", "Span", "Watch", "exact_available",
-    "figures_of", "generation", "read_rss_bytes", "resolve_device", "rss_bytes", "source_for", "source_changed",
-    "status_bytes",
+    "figures_of", "read_rss_bytes", "resolve_device", "rss_bytes", "source_for", "source_changed", "status_bytes",
 ]  # fmt: skip
 
 # Counts up when the kind of source of this process has changed; who keeps a source then asks for it again.

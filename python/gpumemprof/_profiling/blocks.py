@@ -5,24 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import Any, TypeVar, overload
 
 from .._core.whole_file import whole_file
 from . import wrapping
 from .profiler import GPUMemoryProfiler, ProfiledBlock
 from .results import ProfileResult
-from .shared import existing_profiler, get_global_profiler, set_global_profiler
-
-if TYPE_CHECKING:
-    from .modules import ProfiledModule as ProfiledModule
-    from .modules import profile_model as profile_model
-    from .modules import profile_model_training as profile_model_training
-
-__all__ = [
-    "MemoryProfiler", "ProfiledModule", "clear_results", "get_global_profiler", "get_profile_results", "get_summary",
-    "profile_context", "profile_function", "profile_model", "profile_model_training", "set_global_profiler",
-    "start_monitoring", "stop_monitoring",
-]  # fmt: skip
+from .shared import existing_profiler, get_global_profiler
 
 F = TypeVar("F", bound=Callable[..., Any])
 
