@@ -21,7 +21,7 @@ from .remembered import Statistics
 from .results import MemorySnapshot, ProfileResult, snapshot_of
 from .tensors import TensorTracker
 
-__all__ = ["GPUMemoryProfiler", "MemorySnapshot", "ProfileResult", "ProfiledBlock", "TensorTracker"]
+__all__ = ["GPUMemoryProfiler", "MemorySnapshot", "ProfileResult", "TensorTracker"]
 
 
 class GPUMemoryProfiler:
