@@ -17,16 +17,12 @@ def measure(work: Work) -> list[Row]:
 
 
 def one(work: Work, what: str) -> Row:
-    title = title_of(what)
+    title = f"unexplained part of the device's sum, {what}"
     try:
         folder, _ = work.record(f"sum-{what}", program("gpu_libraries.py", what), timeout_s=120)
         return row_of(title, work.asks("analyze", folder)["driver"])
     except Failed as failure:
         return Row(title, f"not measured: {failure}")
-
-
-def title_of(what: str) -> str:
-    return f"unexplained part of the device's sum, {what}"
 
 
 def row_of(title: str, driver: dict[str, Any] | None) -> Row:

@@ -1,9 +1,9 @@
 """C++ exceptions of the recorded program, with native stacks asked for."""
-import random
 import statistics
 
 import launch
 import pairs
+from measures.idle import in_turn
 from rows import Row, ratio_text
 
 BOUND = 1.2
@@ -17,22 +17,14 @@ def throw_ns(command, is_recorded):
 def measure_case(title, options, count):
     command = launch.program("throw_catch.py", "--library", launch.helper("libthrow_catch.so"),
                              *options)
-    chance = random.Random(3)
-    taken = {True: [], False: []}
-    unwinders = set()
-    for _ in range(count):
-        order = [True, False]
-        chance.shuffle(order)
-        for is_recorded in order:
-            ns, unwinder = throw_ns(command, is_recorded)
-            taken[is_recorded].append(ns)
-            unwinders.add(unwinder)
-    value = pairs.ratio(taken[True], taken[False])
+    with_it, without = in_turn(count, lambda: throw_ns(command, True), lambda: throw_ns(command, False))
+    recorded, plain = [ns for ns, _ in with_it], [ns for ns, _ in without]
+    value = pairs.ratio(recorded, plain)
     return [Row(f"C++ throw and catch through 10 frames, --stacks both, {title} "
-                f"({statistics.median(taken[False]):,.0f} ns without)",
+                f"({statistics.median(plain):,.0f} ns without)",
                 ratio_text(value), f"< {BOUND}×", value.high < BOUND,
-                raw={"recorded_ns": taken[True], "plain_ns": taken[False],
-                     "unwinders": sorted(unwinders)})]
+                raw={"recorded_ns": recorded, "plain_ns": plain,
+                     "unwinders": sorted({unwinder for _, unwinder in with_it + without})})]
 
 
 def parts(size):

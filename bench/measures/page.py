@@ -1,4 +1,5 @@
 """What `view` answers: how soon after the command, how fast for a window of millions of events, and how a browser keeps up."""
+import contextlib
 import functools
 import gzip
 import json
@@ -70,7 +71,7 @@ class Browser:
             raise launch.Failed(f"{what}: {answer['error']}")
         return answer
 
-    def end(self):
+    def close(self):
         self.process.stdin.close()
         self.process.wait()
         self.process.stdout.close()
@@ -147,46 +148,38 @@ def answer_rows(served, events):
 
 
 def measure_snapshot(size):
-    browser = Browser()
-    try:
-        with launch.folder() as folder:
-            path, other = os.path.join(folder, "snapshot.pickle"), os.path.join(folder, "other.pickle")
-            made = launch.run_json(launch.program("make_snapshot.py", path, "--bytes", size["snapshot_bytes"]))
-            what = f"{made['bytes'] / 1e9:.2g} GB snapshot"
-            rows = opening_rows(browser, what, path, size["analysis_repeats"], FIRST_S)
-            served = Served("--no-index", path)
-            rows += answer_rows(served, served.run()["events"])
-            rows.append(click_row(browser, served))
-            memory = served.peak_rss() / made["bytes"]
-            served.end()
-            rows.append(Row("the server's peak memory ÷ the file", f"{memory:.2f}×", f"≤ {MEMORY}×", memory <= MEMORY))
-            shutil.copy(path, other)
-            served = Served("--no-index", path, other)
-            served.run()
-            served.get("compare", other=1)
-            both = time.monotonic() - served.begin
-            served.end()
-            rows.append(Row(f"two files of {what.split(' snap')[0]} compared, from the command to the answer", f"{both:.2f} s", f"≤ {TWO_FILES_S} s", both <= TWO_FILES_S))
-            return rows
-    finally:
-        browser.end()
+    with contextlib.closing(Browser()) as browser, launch.folder() as folder:
+        path, other = os.path.join(folder, "snapshot.pickle"), os.path.join(folder, "other.pickle")
+        made = launch.run_json(launch.program("make_snapshot.py", path, "--bytes", size["snapshot_bytes"]))
+        what = f"{made['bytes'] / 1e9:.2g} GB snapshot"
+        rows = opening_rows(browser, what, path, size["analysis_repeats"], FIRST_S)
+        served = Served("--no-index", path)
+        rows += answer_rows(served, served.run()["events"])
+        rows.append(click_row(browser, served))
+        memory = served.peak_rss() / made["bytes"]
+        served.end()
+        rows.append(Row("the server's peak memory ÷ the file", f"{memory:.2f}×", f"≤ {MEMORY}×", memory <= MEMORY))
+        shutil.copy(path, other)
+        served = Served("--no-index", path, other)
+        served.run()
+        served.get("compare", other=1)
+        both = time.monotonic() - served.begin
+        served.end()
+        rows.append(Row(f"two files of {what.split(' snap')[0]} compared, from the command to the answer", f"{both:.2f} s", f"≤ {TWO_FILES_S} s", both <= TWO_FILES_S))
+        return rows
 
 
 def measure_recording(size):
-    browser = Browser()
-    try:
-        with launch.folder() as folder:
-            events = size["page_events"]
-            launch.run([launch.helper("make_recording"), folder, "--events", str(events), "--live", "10000"])
-            launch.run([launch.gpumemprof(), "seal", folder])  # as `run` leaves it
-            rows = opening_rows(browser, f"recording of {events:,} events", folder, size["analysis_repeats"], FIRST_S)
-            served = Served(folder)
-            served.run()
-            rows += frame_rows(browser, served, events)
-            served.end()
-            return rows
-    finally:
-        browser.end()
+    with contextlib.closing(Browser()) as browser, launch.folder() as folder:
+        events = size["page_events"]
+        launch.run([launch.helper("make_recording"), folder, "--events", str(events), "--live", "10000"])
+        launch.run([launch.gpumemprof(), "seal", folder])  # as `run` leaves it
+        rows = opening_rows(browser, f"recording of {events:,} events", folder, size["analysis_repeats"], FIRST_S)
+        served = Served(folder)
+        served.run()
+        rows += frame_rows(browser, served, events)
+        served.end()
+        return rows
 
 
 def measure_long(size):
