@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
-from figures import Errors, Largest
+from figures import Errors, Largest, errors, fit_constant, fit_spread, largest_batches, quantile, trace_seconds
 from rows import Row, is_for_fitting
 
 
@@ -16,19 +17,14 @@ _CAVEAT = (
 
 @dataclass
 class Report:
+    """`traces`: the folder of the traces that the models were predicted from."""
+
     models: dict[str, list[Row]]
     all_models: int
     failed: dict[str, str]
     constant_mib: float
     spread: tuple[float, float]
-    fitted_mib: int
-    fitted_spread: tuple[float, float]
-    fitting: tuple[int, int]
-    reporting: int
-    lines: list[tuple[str, Errors]]
-    largest: Largest
-    largest_upper: Largest
-    seconds: tuple[float, float, float, float]
+    traces: Path
 
     def subset(self) -> str:
         done = len(self.models) + len(self.failed)
@@ -41,29 +37,39 @@ class Report:
 
     def summary(self) -> list[str]:
         share = len(self.failed) / max(1, len(self.models) + len(self.failed))
-        low, high = self.fitted_spread
-        processor = f"{self.seconds[2]:.1f} s of CPU time, p90 {self.seconds[3]:.1f} s"
-        clock = f"{self.seconds[0]:.1f} s and {self.seconds[1]:.1f} s"
-        models, rows = self.fitting
-        table = [
-            f"Fitted on {models} models ({rows} trusted rows), reported on the other {self.reporting}.",
+        fitting, reporting = (
+            {name: rows for name, rows in self.models.items() if is_for_fitting(name) == half} for half in (True, False)
+        )
+        trusted = [row for rows in fitting.values() for row in rows if row.trusted]
+        reported = [row for rows in reporting.values() for row in rows]
+        lines = [
+            ("all rows, including runs that died", errors(reported, self.constant_mib, capped=True)),
+            ("runs that did not die", errors([row for row in reported if row.lived], self.constant_mib)),
+            ("trusted rows", errors([row for row in reported if row.trusted], self.constant_mib)),
+        ]
+        fitted_mib = fit_constant(trusted)
+        low, high = fit_spread(trusted, fitted_mib)
+        of_clock, of_cpu = trace_seconds(self.traces, list(self.models))
+        processor = f"{quantile(of_cpu, 0.5):.1f} s of CPU time, p90 {quantile(of_cpu, 0.9):.1f} s"
+        clock = f"{quantile(of_clock, 0.5):.1f} s and {quantile(of_clock, 0.9):.1f} s"
+        return [
+            f"Fitted on {len(fitting)} models ({len(trusted)} trusted rows), reported on the other {len(reporting)}.",
             *_CAVEAT,
             "",
             "| reported rows | rows | median error | p90 | too low by more than 0 / 5 / 10 % | net of the constant |",
             "|---|---:|---:|---:|---:|---:|",
-            *(line(name, found) for name, found in self.lines),
+            *(line(name, found) for name, found in lines),
             "",
             "- Net of the constant: median and p90 of the error relative to the part above the constant.",
-            f"- Constant (context, handles): {self.constant_mib:.0f} MiB built in; fitted in this run: {self.fitted_mib} MiB.",
+            f"- Constant (context, handles): {self.constant_mib:.0f} MiB built in; fitted in this run: {fitted_mib} MiB.",
             f"- Middle 90 % of measured ÷ predicted, on the fitting half: {low:.3f} to {high:.3f}; "
             f"built in: {self.spread[0]:.3f} to {self.spread[1]:.3f}.",
-            largest_line("expected figure", self.largest),
-            largest_line("upper end of the interval", self.largest_upper),
+            largest_line("expected figure", largest_batches(reporting, 1)),
+            largest_line("upper end of the interval", largest_batches(reporting, 2)),
             f"- Time per model (built twice, traced at two batches, libraries imported): median {processor}; "
             f"wall time, on a busy machine, {clock}.",
             f"- Failures: {len(self.failed)} models ({100 * share:.1f} %).",
         ]
-        return table
 
 
 def line(name: str, found: Errors) -> str:

@@ -11,9 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from figures import Errors, errors, fit_constant, fit_spread, largest_batches, quantile, trace_seconds
 from page import Report, page
-from rows import MIB, is_for_fitting, predict, read_table
+from rows import MIB, predict, read_table
 from trace_models import models as ordered_models
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -51,38 +50,8 @@ def evaluate(table: Path, tool: Path, folder: Path, wanted: list[str], all_model
     } | not_merged
     done = {name: rows for name, rows in models.items() if rows[0].reserved_mib}
     shipped = subprocess.run([str(tool), "shipped"], text=True, capture_output=True, check=True).stdout.split()
-    constant_mib = int(shipped[0]) / MIB
-    halves = [
-        {name: rows for name, rows in done.items() if is_for_fitting(name) == fitting} for fitting in (True, False)
-    ]
-    trusted = [[row for rows in half.values() for row in rows if row.trusted] for half in halves]
-    reported = [row for rows in halves[1].values() for row in rows]
-
-    def of(keep: str) -> list[object]:
-        return [row for row in reported if keep == "all" or getattr(row, keep)]
-
-    lines: list[tuple[str, Errors]] = [
-        ("all rows, including runs that died", errors(reported, constant_mib, capped=True)),
-        ("runs that did not die", errors(of("lived"), constant_mib)),  # type: ignore[arg-type]
-        ("trusted rows", errors(of("trusted"), constant_mib)),  # type: ignore[arg-type]
-    ]
-    clock, processor = trace_seconds(folder, list(done))
-    fitted = fit_constant(trusted[0])
-    return Report(
-        models=done,
-        all_models=all_models,
-        failed=failed,
-        constant_mib=constant_mib,
-        spread=(float(shipped[1]), float(shipped[2])),
-        fitted_mib=fitted,
-        fitted_spread=fit_spread(trusted[0], fitted),
-        fitting=(len(halves[0]), len(trusted[0])),
-        reporting=len(halves[1]),
-        lines=lines,
-        largest=largest_batches(halves[1], 1),
-        largest_upper=largest_batches(halves[1], 2),
-        seconds=(quantile(clock, 0.5), quantile(clock, 0.9), quantile(processor, 0.5), quantile(processor, 0.9)),
-    )
+    spread = (float(shipped[1]), float(shipped[2]))
+    return Report(done, all_models, failed, int(shipped[0]) / MIB, spread, folder)
 
 
 if __name__ == "__main__":
