@@ -12,7 +12,7 @@ import re
 import zipfile
 from typing import Any
 
-from .facts import CannotMeasure
+from ..error import NoAnswer
 
 _MOST_GRAPH_BYTES = 64 << 20
 _OPERATOR = re.compile(
@@ -32,29 +32,29 @@ _PASSED_OVER = {"metadata", "torch_version", "in_spec", "out_spec", "guards_code
 
 
 def check_archive(path: str) -> None:
-    """Raises CannotMeasure with the first thing that could run code."""
+    """Raises NoAnswer with the first thing that could run code."""
     try:
         with zipfile.ZipFile(path) as archive:
             for entry in archive.infolist():
                 _check_entry(archive, entry)
     except (zipfile.BadZipFile, RecursionError, ValueError) as error:
-        raise CannotMeasure(f"it is not an archive of torch.export.save: {error}") from None
+        raise NoAnswer(f"it is not an archive of torch.export.save: {error}") from None
 
 
 def _check_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> None:
     name = entry.filename.split("/", 1)[-1]
     base = name.rsplit("/", 1)[-1]
     if base.startswith(("custom_obj_", "opaque_obj_")):
-        raise CannotMeasure(f"it has a pickled object ({name}), and unpickling it could run code")
+        raise NoAnswer(f"it has a pickled object ({name}), and unpickling it could run code")
     if name.startswith("data/constants/") and base.endswith(".pt"):
-        raise CannotMeasure(f"it has pickled constants ({name}) of an older torch.export: export it again")
+        raise NoAnswer(f"it has pickled constants ({name}) of an older torch.export: export it again")
     if not base.endswith(".json"):
         return
     if entry.file_size > _MOST_GRAPH_BYTES:
-        raise CannotMeasure(f"{name} has more than {_MOST_GRAPH_BYTES >> 20} MiB")
+        raise NoAnswer(f"{name} has more than {_MOST_GRAPH_BYTES >> 20} MiB")
     content = json.loads(archive.read(entry))
     if name.startswith("data/") and _is_pickled(content):
-        raise CannotMeasure(f"it has pickled tensors ({name}), and unpickling them could run code")
+        raise NoAnswer(f"it has pickled tensors ({name}), and unpickling them could run code")
     if name.startswith("models/"):
         _check_graph(content, "")
 
@@ -87,7 +87,7 @@ def _check_text(text: str, key: str) -> None:
     else:
         fine = _NAME.fullmatch(text) is not None
     if not fine:
-        raise CannotMeasure(f"loading it could run code: its graph has {text[:80]!r} where a name is expected")
+        raise NoAnswer(f"loading it could run code: its graph has {text[:80]!r} where a name is expected")
 
 
 def _is_arithmetic(text: str) -> bool:
