@@ -20,19 +20,19 @@ class Failed(Exception):
     """A command of the benchmark did not do its work: its row says so, the others go on."""
 
 
-def gpumemprof():
-    """The command; GPUMEMPROF_BIN names another."""
-    path = os.environ.get("GPUMEMPROF_BIN", os.path.join(ROOT, ".venv", "bin", "gpumemprof"))
+def made(path):
     if not os.path.exists(path):
         raise Failed(f"{os.path.relpath(path, ROOT)} is not there: run make first")
     return path
+
+
+def gpumemprof():
+    """The command; GPUMEMPROF_BIN names another."""
+    return made(os.environ.get("GPUMEMPROF_BIN", os.path.join(ROOT, ".venv", "bin", "gpumemprof")))
 
 
 def helper(name):
-    path = os.path.join(BUILD, "bench", name)
-    if not os.path.exists(path):
-        raise Failed(f"{os.path.relpath(path, ROOT)} is not there: run make first")
-    return path
+    return made(os.path.join(BUILD, "bench", name))
 
 
 def program(name, *arguments):

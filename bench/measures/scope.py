@@ -15,11 +15,8 @@ VARIANTS = {
 
 def probe():
     """The library that is preloaded; GPUMEMPROF_PROBE names another."""
-    path = os.environ.get("GPUMEMPROF_PROBE",
-                          os.path.join(launch.ROOT, ".venv", "lib", "libgpumemprof_probe.so"))
-    if not os.path.exists(path):
-        raise launch.Failed(f"{os.path.relpath(path, launch.ROOT)} is not there: run make first")
-    return path
+    path = os.path.join(launch.ROOT, ".venv", "lib", "libgpumemprof_probe.so")
+    return launch.made(os.environ.get("GPUMEMPROF_PROBE", path))
 
 
 def one(rounds, options):
@@ -33,7 +30,7 @@ def measure(size):
     rounds = max(3, size["hook_pairs"] // 3)
     taken = {name: [] for name in ("off", *VARIANTS)}
     scopes, context_scopes = [], []
-    for _ in range(size["scope_processes"] if "scope_processes" in size else 5):
+    for _ in range(5):
         for name in taken:
             result = one(rounds, VARIANTS.get(name, []))
             taken[name].append(statistics.median(result["event_ns"]))

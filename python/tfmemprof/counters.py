@@ -10,8 +10,6 @@ from gpumemprof._counting.spans import Source
 from ._source import TensorFlowSource
 from .devices import resolve_device
 
-__all__ = ["source_for"]
-
 
 def source_for(device: Any = None) -> Source:
     """The best source of figures for a device, as resolve_device takes it. Begins exact counting where that can be."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from .agreed import CHILD
+from .plugin import CHILD
 
 _FRAMEWORKS = ("torch", "tensorflow", "jax")
 # Types of counters (gpumemprof.h), as the kinds of devices in measurements.

@@ -19,13 +19,18 @@ import pytest
 
 from .._core.page import command
 from . import limits
-from .agreed import CHILD_OPTIONS
 
 _GATE = "GPUMEMPROF_GATE"  # where `gpumemprof gate` wants the measurements of tests
 _number = itertools.count()
 _MOST_OUTPUT = 20_000
 # The package is there, whatever made it so here, and the environment is the session's.
 _START = "import sys; sys.path.append(sys.argv.pop(1)); from gpumemprof._pytest.child import main; main()"
+# What of the session's options is not for the process of one test.
+_CHILD_OPTIONS: dict[str, Any] = {
+    "numprocesses": None, "maxprocesses": None, "dist": "no", "tx": [], "distload": False, "looponfail": False, "usepdb": False,
+    "xmlpath": None, "lf": False, "failedfirst": False, "newfirst": False, "stepwise": False, "stepwise_skip": False, "cacheclear": False,
+    "collectonly": False, "keyword": "", "markexpr": "", "deselect": None, "ignore": None, "ignore_glob": None, "maxfail": 0, "pastebin": None, "no_cov": True,
+}  # fmt: skip
 
 
 class _Result:
@@ -110,7 +115,7 @@ def _spec(item: Any, folder: Path, warmups: bool) -> dict[str, Any]:
     config = item.config
     options = {key: value for key, value in vars(config.option).items() if _is_plain(value)}
     options.pop("file_or_dir", None)
-    options.update(CHILD_OPTIONS, rootdir=str(config.rootpath), plugins=[*(options.get("plugins") or []), "no:terminal"])
+    options.update(_CHILD_OPTIONS, rootdir=str(config.rootpath), plugins=[*(options.get("plugins") or []), "no:terminal"])
     if config.inipath is not None:
         options["inifilename"] = str(config.inipath)
     factory = getattr(config, "_tmp_path_factory", None)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from .agreed import CHILD
+CHILD = "gpumemprof_child"  # the plugin that only the process of a test has
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
