@@ -275,7 +275,8 @@ class ScriptTrace:
         with torch._C.DisableTorchFunction():
             self.calls.categorize(list(self._optimizers.values()))
         if not any(event[0] == "a" for event in log.events):
-            _mark(self.folder, "final")  # no other way of running it would find more
+            # No other way of running it would find more.
+            open(os.path.join(self.folder, f"{os.getpid()}.final"), "w").close()
             return fail(self.folder, _NOTHING_ON_A_GPU)
         assumptions, unknown = [], []
         if log.values_read or self._redirect.values_read:
@@ -324,12 +325,6 @@ def fail(folder: str, reason: str) -> None:
         failed(folder, name, reason)
 
 
-def _mark(folder: str, kind: str) -> None:
-    """An empty file for the command."""
-    with open(os.path.join(folder, f"{os.getpid()}.{kind}"), "w"):
-        pass
-
-
 def leave(code: int) -> None:
     """Ends the process at once: nothing of the script runs again, neither what it does at its end."""
     for stream in (sys.stdout, sys.stderr):
@@ -342,7 +337,6 @@ def leave(code: int) -> None:
 
 def begin(folder: str, target: str) -> None:
     trace = ScriptTrace(folder, target)
-    before = sys.excepthook
 
     def on_error(kind: Any, error: Any, traceback: Any) -> None:
         where = ""
@@ -355,6 +349,5 @@ def begin(folder: str, target: str) -> None:
         leave(1)
 
     sys.excepthook = on_error
-    del before
     atexit.register(trace.finish)
     trace.begin()
