@@ -18,7 +18,7 @@ CONFIGURE = cmake -S . -G Ninja $(LAUNCHER)
 NODE = PATH="$(CURDIR)/$(VENV)/bin:$$PATH" node
 
 .DEFAULT_GOAL := all
-.PHONY: wheel test-wheels tarball release container all command setup demo test test-all test-fresh test-pythons gpu-test bench accuracy-megatron fuzz fmt lint clean distclean help
+.PHONY: demo-torch wheel test-wheels tarball release container all command setup demo test test-all test-fresh test-pythons gpu-test bench accuracy-megatron fuzz fmt lint clean distclean help
 .PHONY: bench-web sanitizers fuzz-smoke fuzz-corpus docs test-allocator test-tensorflows leak-table leak-shapes troubles host-troubles accuracy
 
 all: command ## set up, build, and put the command and the package in .venv
@@ -48,8 +48,12 @@ setup:
 	@mkdir -p $(BUILD)
 	@scripts/setup build venv python web
 
-demo: command ## record a real training run and explain it
+demo: setup ## record a real training run and explain it
+	@$(MAKE) --no-print-directory -j2 command demo-torch  # one is fetched while the other is compiled
 	@scripts/demo
+
+demo-torch: setup
+	@scripts/demo torch
 
 test: all ## build and pass the tests (the slow ones apart)
 	@scripts/setup tests
@@ -163,7 +167,7 @@ fmt: ## format the C++ sources
 
 lint: all ## clang-tidy over the sources, the layer and style tests
 	@scripts/setup clang tests
-	@$(CONFIGURE) -B $(BUILD)-lint -DGPUMEMPROF_UNITY=OFF >/dev/null
+	@$(CONFIGURE) -B $(BUILD)-lint -DGPUMEMPROF_UNITY=0 >/dev/null
 	$(SOURCES) | grep '^src/.*\.cc$$' | xargs -P $(JOBS) -n 8 clang-tidy-19 -p $(BUILD)-lint
 	$(VENV_PYTHON) -m pytest -q tests/layers_test.py tests/style_test.py
 
