@@ -12,8 +12,6 @@ namespace {
 
 using Piece = SimulatedBlock::State;
 
-// A reserved range of addresses that is not known to end: as the simulator reserves one.
-constexpr uint64_t kAmpleRangeBytes = 1ull << 40;
 // Pages that were mapped again below what is mapped at the start belong to the same range.
 constexpr uint64_t kSameRangeBytes = 64ull << 30;
 

@@ -14,6 +14,10 @@
 
 namespace gpumemprof {
 
+/// A reserved range of addresses that is not known to end: a device without a stated size reserves
+/// as much as no device has.
+inline constexpr uint64_t kAmpleRangeBytes = 1ull << 40;
+
 /// Index of a block; stays the block's until its free is completed. 0: none.
 using BlockId = uint32_t;
 inline constexpr BlockId kNoBlock = 0;

@@ -4,12 +4,6 @@
 #include "allocator/simulator_state.h"
 
 namespace gpumemprof {
-namespace {
-
-// A device without a stated size reserves as much as no device has.
-constexpr uint64_t kAmpleRangeBytes = 1ull << 40;
-
-}  // namespace
 
 /// A free block of at least `size_bytes` that is in no list, after mapping what was missing.
 BlockId Simulator::State::expand(FreeList& list, uint32_t list_index, uint64_t size_bytes,

@@ -18,11 +18,11 @@ constexpr std::string_view kSlurmStates[] = {"State: OUT_OF_MEMORY", "State=OUT_
 /// SIGKILL, as shells and containers, Python, and torchrun write it.
 constexpr std::string_view kShellCode = "137", kPythonCode = "-9", kSignal = "SIGKILL";
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_ascii_digit(char c) { return c >= '0' && c <= '9'; }
 
 uint64_t number_at(std::string_view text) {
   uint64_t number = 0;
-  for (size_t i = 0; i < text.size() && i < 18 && is_digit(text[i]); ++i)
+  for (size_t i = 0; i < text.size() && i < 18 && is_ascii_digit(text[i]); ++i)
     number = number * 10 + static_cast<uint64_t>(text[i] - '0');
   return number;
 }
@@ -52,7 +52,7 @@ bool is_said_by_a_shell(std::string_view before, std::string_view text) {
   if (before.ends_with("OOM") || before.ends_with(':')) return false;  // told by the longer words
   const size_t end = text.find_last_not_of(' ');
   if (end + 1 == kBare.size()) return true;
-  return before.contains("line ") && !before.empty() && is_digit(before.back()) &&
+  return before.contains("line ") && !before.empty() && is_ascii_digit(before.back()) &&
          text.substr(kBare.size()).starts_with(' ');
 }
 
@@ -67,7 +67,7 @@ bool is_exit_by_sigkill(std::string_view before, std::string_view text) {
   if (text.starts_with(kSignal))
     return before.ends_with("Signal 9 (") || before.ends_with("died with <Signals.");
   const size_t digits = text.starts_with(kShellCode) ? kShellCode.size() : kPythonCode.size();
-  if (text.size() > digits && (is_digit(text[digits]) || text[digits] == '.')) return false;
+  if (text.size() > digits && (is_ascii_digit(text[digits]) || text[digits] == '.')) return false;
   std::string words(without_ends(before, kBetween));
   std::ranges::transform(words, words.begin(),
                          [](unsigned char c) { return static_cast<char>(std::tolower(c)); });

@@ -33,7 +33,7 @@ std::string_view word_after(std::string_view text, std::string_view from) {
   return end == text.npos ? std::string_view() : text.substr(0, std::min(end, kMostWord));
 }
 
-std::optional<uint64_t> number(std::string_view text) {
+std::optional<uint64_t> number_of(std::string_view text) {
   uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   return error == std::errc() && end != text.data() ? std::optional(value) : std::nullopt;
@@ -72,7 +72,7 @@ std::optional<uint64_t> tensor_bytes(std::string_view shape, std::string_view ty
   uint64_t bytes = element_bytes(type);
   if (bytes == 0) return std::nullopt;
   while (!shape.empty()) {
-    const auto size = number(shape);
+    const auto size = number_of(shape);
     if (!size || __builtin_mul_overflow(bytes, *size, &bytes)) return std::nullopt;
     const size_t comma = shape.find(',');
     shape = comma == shape.npos ? std::string_view() : shape.substr(comma + 1);
@@ -96,7 +96,7 @@ std::optional<OomMessage> parse_pool(std::string_view before, std::string_view t
   message.requested = parse_printed_size(text.substr(kPoolKey.size()));
   // Only the message's own words: names of operations have neither spaces nor brackets.
   const std::string_view own = text.substr(0, text.find("Current allocation summary"));
-  message.rounded_bytes = number(between(own, "(rounded to ", ")"));
+  message.rounded_bytes = number_of(between(own, "(rounded to ", ")"));
   message.operation = word_after(own, "requested by op ");
   message.is_no_failure = own.find("The caller indicates that this is not a failure") != own.npos;
   place_on_device(&message);

@@ -5,7 +5,7 @@
 namespace gpumemprof {
 namespace {
 
-constexpr size_t kMostFrames = 256;
+constexpr size_t kMostRaisedFrames = 256;
 
 std::string_view next_line(std::string_view* text) {
   const size_t end = std::min(text->find('\n'), text->size());
@@ -43,7 +43,7 @@ std::optional<RaisedAgain> raised_again(std::string_view message) {
     const std::string_view line = next_line(&message);
     if (std::string frame = frame_in(line); !frame.empty()) {
       // The innermost come last.
-      if (out.stack.size() == kMostFrames) out.stack.erase(out.stack.begin());
+      if (out.stack.size() == kMostRaisedFrames) out.stack.erase(out.stack.begin());
       out.stack.push_back(std::move(frame));
     } else if (!line.empty() && line[0] != ' ') {
       out.message = line;

@@ -6,7 +6,7 @@ namespace {
 constexpr size_t kMostDeviceName = 64;  // as in recordings
 
 /// "GPU_0_bfc", "gpu_async_1": the number behind `start`; -1 where it is another name.
-int number_after(std::string_view name, std::string_view start) {
+int ordinal_after(std::string_view name, std::string_view start) {
   if (!name.starts_with(start)) return -1;
   int number = -1;
   for (char c : name.substr(start.size())) {
@@ -21,8 +21,8 @@ int number_after(std::string_view name, std::string_view start) {
 Device tensorflow_device(std::string_view name) {
   const auto holds = [&](std::string_view word) { return name.find(word) != name.npos; };
   Device device{.type = kTensorflowOther, .layer = Layer::kAllocator};
-  int gpu = number_after(name, "GPU_");
-  if (gpu < 0) gpu = number_after(name, "gpu_async_");
+  int gpu = ordinal_after(name, "GPU_");
+  if (gpu < 0) gpu = ordinal_after(name, "gpu_async_");
   if (gpu >= 0) {
     device.type = kTensorflowGpu;
     device.index = static_cast<int8_t>(gpu);

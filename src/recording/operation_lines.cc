@@ -19,7 +19,7 @@ using Json = nlohmann::json;
 constexpr size_t kMostBytes = 256u << 20;
 constexpr size_t kMostText = 4096, kMostDepth = 1024, kMostNested = 4;
 constexpr size_t kMostLineFiles = 10'000;
-constexpr std::string_view kSchema = "gpumemprof.operations/1";
+constexpr std::string_view kOperationsSchema = "gpumemprof.operations/1";
 
 /// What is checked while a document is taken apart; the first failure stays.
 class Taker {
@@ -143,7 +143,7 @@ Result<OperationFile> parse_operation_file(std::string_view text) {
   if (!document.is_object()) return fail_at(0, "not a list of operations");
   OperationFile out;
   Taker take;
-  if (take.text(take.member(document, "schema", Json::value_t::string)) != kSchema) {
+  if (take.text(take.member(document, "schema", Json::value_t::string)) != kOperationsSchema) {
     return fail_at(0, "not a list of operations that this version knows");
   }
   out.host = take.text(take.member(document, "host", Json::value_t::string));

@@ -19,7 +19,7 @@ namespace {
 
 constexpr size_t kMostSampleFiles = 1024;
 // Of a whole file; what real runs have is a hundredth of it.
-constexpr size_t kMostSeries = 100'000, kMostTexts = 400'000;
+constexpr size_t kMostSeries = 100'000, kMostSeriesTexts = 400'000;
 constexpr size_t kMostProblems = 64;
 constexpr useconds_t kTryAgainUs = 2'000;
 
@@ -44,7 +44,7 @@ class SampleCollector {
       return false;
     }
     if (series_.size() + chunk.series.size() > kMostSeries ||
-        texts_.size() + chunk.texts.size() > kMostTexts) {
+        texts_.size() + chunk.texts.size() > kMostSeriesTexts) {
       return false;
     }
     out_->missing_looks += header.first_ordinal - next_ordinal_;

@@ -234,9 +234,9 @@ PyMethodDef g_methods[] = {
     {nullptr, nullptr, 0, nullptr},
 };
 
-PyModuleDef g_module = {
+PyModuleDef g_definition = {
     PyModuleDef_HEAD_INIT, "_marks", nullptr, -1, g_methods, nullptr, nullptr, nullptr, nullptr};
 
 }  // namespace
 
-PyMODINIT_FUNC PyInit__marks() { return PyModule_Create(&g_module); }
+PyMODINIT_FUNC PyInit__marks() { return PyModule_Create(&g_definition); }

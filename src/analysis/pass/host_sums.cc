@@ -5,7 +5,7 @@
 namespace gpumemprof {
 namespace {
 
-constexpr uint32_t kUnseen = UINT32_MAX, kNone = UINT32_MAX - 1;
+constexpr uint32_t kUnseen = UINT32_MAX, kNoProcess = UINT32_MAX - 1;
 
 /// Blocks alone: the regions that a pool is made of hold them.
 bool is_shared(const Device& device) {
@@ -19,15 +19,15 @@ uint32_t HostSums::process_of(uint16_t index, const Tables& tables) {
   uint32_t& known = processes_[index];
   if (known != kUnseen || index >= tables.devices.size()) return known;
   const Device& device = tables.devices[index];
-  known = is_shared(device) && device.process < UINT16_MAX ? device.process : kNone;
-  if (known == kNone) return known;
+  known = is_shared(device) && device.process < UINT16_MAX ? device.process : kNoProcess;
+  if (known == kNoProcess) return known;
   std::vector<uint16_t>& parts = parts_[known];
   parts.insert(std::lower_bound(parts.begin(), parts.end(), index), index);
   return known;
 }
 
 const EventBatch* HostSums::take(const EventBatch& batch, const Tables& tables) {
-  const auto is_part = [&](uint16_t device) { return process_of(device, tables) < kNone; };
+  const auto is_part = [&](uint16_t device) { return process_of(device, tables) < kNoProcess; };
   // Nearly always the device is that of the event before.
   bool has_part = false;
   uint16_t last = 0;

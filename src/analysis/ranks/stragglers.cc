@@ -13,8 +13,8 @@ namespace gpumemprof {
 namespace {
 
 constexpr uint64_t kFewCollectives = 8;
-constexpr size_t kFewSteps = 4;
-constexpr double kLeastShare = 0.05;  // of the time
+constexpr size_t kFewOwnSteps = 4;
+constexpr double kLeastLag = 0.05;  // of the time
 constexpr double kLeastNs = 1e6;       // behind in each step
 constexpr double kLeastWaitNs = 50e6;  // in all collectives
 
@@ -26,7 +26,7 @@ void by_collectives(const JobSums& sums, JobRanks* job) {
     const auto one = std::ranges::find(job->ranks, rank, &OneRank::rank);
     if (one != job->ranks.end()) one->last_in = late.last, one->waited_for_ns = waited_ns;
     const auto waited = static_cast<double>(waited_ns);
-    if (2 * late.last < sums.collectives || waited < kLeastWaitNs || waited < kLeastShare * span)
+    if (2 * late.last < sums.collectives || waited < kLeastWaitNs || waited < kLeastLag * span)
       continue;
     job->stragglers.push_back(
         {rank, fmt::format("it was the last to enter {} of {} collectives; the other ranks waited "
@@ -64,9 +64,9 @@ void by_steps(const Analysis& analysis, JobRanks* job) {
 
 void by_lags(JobRanks* job) {
   for (const OneRank& rank : job->ranks) {
-    if (!rank.lag_ns || !rank.step_ns || rank.steps < kFewSteps) continue;
+    if (!rank.lag_ns || !rank.step_ns || rank.steps < kFewOwnSteps) continue;
     const auto lag = static_cast<double>(*rank.lag_ns);
-    if (lag < kLeastNs || lag < kLeastShare * static_cast<double>(*rank.step_ns)) continue;
+    if (lag < kLeastNs || lag < kLeastLag * static_cast<double>(*rank.step_ns)) continue;
     job->stragglers.push_back(
         {rank.rank,
          fmt::format("it ends a step {} after the median rank; its steps take {}",

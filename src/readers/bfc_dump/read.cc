@@ -17,7 +17,7 @@ enum DumpField : uint32_t { kAllocator = 1, kBin = 2, kChunk = 3, kStatistics = 
 enum ChunkField : uint32_t { kAddress = 1, kSize = 2, kRequested = 3, kOperation = 5, kInUse = 8 };
 enum StatisticsField : uint32_t { kAllocations = 1, kBytesInUse = 2, kPeak = 3, kLargest = 4 };
 
-constexpr size_t kPrefixBytes = 512;
+constexpr size_t kDumpPrefixBytes = 512;
 
 class DumpReader {
  public:
@@ -114,7 +114,7 @@ Result<BfcPool> read_bfc_dump(File& file) {
 }
 
 bool looks_like_bfc_dump(std::string_view bytes) {
-  ByteReader reader(bytes.substr(0, kPrefixBytes));
+  ByteReader reader(bytes.substr(0, kDumpPrefixBytes));
   if (reader.varint() != 0x0a) return false;  // field 1, text
   const std::string_view name = reader.text();
   const bool is_name = !name.empty() && std::ranges::all_of(name, [](char c) {
@@ -135,7 +135,7 @@ bool looks_like_bfc_dump(std::string_view bytes) {
 bool is_bfc_dump(const std::string& path) {
   auto file = open_file(path, FileMode::kRead);
   if (!file) return false;
-  std::string prefix(kPrefixBytes, '\0');
+  std::string prefix(kDumpPrefixBytes, '\0');
   auto got = (*file)->read_at(0, prefix.data(), prefix.size());
   return got && looks_like_bfc_dump(std::string_view(prefix).substr(0, *got));
 }

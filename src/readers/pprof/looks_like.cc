@@ -6,7 +6,7 @@ namespace gpumemprof {
 namespace {
 
 constexpr size_t kEnoughBytes = 64;
-constexpr char kSampleType = 0x0a, kType = 0x08, kUnit = 0x10;  // tags: field << 3 | wire type
+constexpr char kSampleType = 0x0a, kTypeTag = 0x08, kUnitTag = 0x10;  // tags: field << 3 | wire type
 
 /// Skips a varint of at most three bytes: numbers of strings. False where there is none.
 bool skip_small(std::string_view* bytes) {
@@ -35,7 +35,7 @@ bool looks_like_pprof(std::string_view bytes) {
   // The first type of sample: a message of two numbers, {type, unit}.
   if (!take(&bytes, kSampleType) || bytes.empty() || bytes[0] < 4 || bytes[0] > 8) return false;
   bytes.remove_prefix(1);
-  return take(&bytes, kType) && skip_small(&bytes) && take(&bytes, kUnit) && skip_small(&bytes);
+  return take(&bytes, kTypeTag) && skip_small(&bytes) && take(&bytes, kUnitTag) && skip_small(&bytes);
 }
 
 }  // namespace gpumemprof
