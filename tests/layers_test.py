@@ -141,13 +141,15 @@ def test_includes_point_up(path):
         assert (SOURCE / include).exists(), f"{path}: no {include}"
 
 
-def test_a_room_that_formats_with_fmt_is_built_with_it():
+def test_fmt_is_compiled_in_one_file_of_base_which_every_room_links():
     """Else it links only beside a room whose objects happen to have the same code, as the wheel's linker found out."""
     rules = (ROOT / "CMakeLists.txt").read_text()
-    using = {path.parts[len(ROOT.parts) + 1] for path in sorted((ROOT / "src").rglob("*.[ch]*"))
-             if not path.stem.endswith("_test") and "#include <fmt/" in path.read_text()}  # fmt: skip
-    named = set(re.findall(r"^(?:gpumemprof_room|target_link_libraries)\((\w+) [^)]*fmt::fmt-header-only", rules, re.M))
-    assert using == named
+    with_code = [str(path.relative_to(SOURCE)) for path in sorted(SOURCE.rglob("*.[ch]*"))
+                 if "FMT_HEADER_ONLY" in path.read_text()]  # fmt: skip
+    assert with_code == ["base/fmt.cc"]
+    assert re.findall(r"^.*fmt::.*$", rules, re.M) == [
+        "target_include_directories(base SYSTEM PUBLIC $<TARGET_PROPERTY:fmt::fmt-header-only,INTERFACE_INCLUDE_DIRECTORIES>)"
+    ]
 
 
 def test_what_is_said_and_how_it_looks_are_apart():
