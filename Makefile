@@ -167,7 +167,7 @@ fmt: ## format the C++ sources
 
 lint: all ## clang-tidy over the sources, the layer and style tests
 	@scripts/setup clang tests
-	@$(CONFIGURE) -B $(BUILD)-lint -DGPUMEMPROF_UNITY=0 >/dev/null
+	@$(CONFIGURE) -B $(BUILD)-lint -DGPUMEMPROF_UNITY_FILES=0 >/dev/null
 	$(SOURCES) | grep '^src/.*\.cc$$' | xargs -P $(JOBS) -n 8 clang-tidy-19 -p $(BUILD)-lint
 	$(VENV_PYTHON) -m pytest -q tests/layers_test.py tests/style_test.py
 

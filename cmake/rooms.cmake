@@ -1,11 +1,11 @@
 # A room is a folder of src/: every x.cc in it, or in a folder of it, is the library, every x_test.cc beside it a test.
 
-# Eight files are compiled as one: headers are most of a file's time, and are read once so.
-# So the names in a room's anonymous namespaces are unique in it; with the option off every file stands alone.
-option(GPUMEMPROF_UNITY "compile eight files as one" ON)
+# Many files are compiled as one: headers, and what is instantiated from them, are most of a file's time.
+# So the names in a room's anonymous namespaces are unique in it; with 0 every file stands alone.
+set(GPUMEMPROF_UNITY_FILES 32 CACHE STRING "so many files are compiled as one at most")
 function(gpumemprof_unity name)
-  if(GPUMEMPROF_UNITY)
-    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+  if(GPUMEMPROF_UNITY_FILES)
+    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${GPUMEMPROF_UNITY_FILES})
     target_compile_options(${name} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)  # means: not in the main file
   endif()
 endfunction()
@@ -42,6 +42,9 @@ function(gpumemprof_unit_tests)
   file(GLOB tests CONFIGURE_DEPENDS src/*/*_test.cc src/*/*/*_test.cc)
   add_executable(unit_tests ${tests})
   gpumemprof_unity(unit_tests)
+  if(GPUMEMPROF_UNITY_FILES)
+    set_target_properties(unit_tests PROPERTIES UNITY_BUILD_BATCH_SIZE 8)  # their names are unique among so many
+  endif()
   # A third of all objects, and none of them is hot: they compile faster so.
   target_compile_options(unit_tests PRIVATE -O1)
   target_link_libraries(unit_tests PRIVATE serve top lake report readers allocator live devices run probe_parts GTest::gtest_main GTest::gmock)
