@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import harness
+import nested
 
 # TensorFlow takes oneDNN, and with it a second allocator, by itself on some processors alone.
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
@@ -19,6 +20,10 @@ def pytest_sessionstart(session):
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if shutil.which(harness.COMMAND) is None:
         pytest.exit(f"no command at {harness.COMMAND}: run `make`, or set GPUMEMPROF_BIN", returncode=2)
+
+
+def pytest_sessionfinish(session):
+    nested.NESTS.close()
 
 
 # Few tests, each of minutes: begun last, one worker would be alone with them.

@@ -1,16 +1,15 @@
 """Programs with one known waste each: that waste is first. On clean ones nothing is advised.
 
-The programs' names say nothing, and none of their names is used. They run in forked children of one process that
-has PyTorch already, and each has recordings of its own: itself and its workers.
+The programs' names say nothing, and none of their names is used. Each has recordings of its own: itself and its
+workers.
 """
 
 import json
 import os
-import re
-import sys
 from pathlib import Path
 
 import harness
+import nested
 import pytest
 
 pytest.importorskip("torch")
@@ -41,20 +40,11 @@ SAME = {"loss_kept": {"graph_kept", "loss_kept_with_graph", "activations_kept"}}
 
 @pytest.fixture(scope="module")
 def recordings(tmp_path_factory):
-    """Program -> its files: those of its own PID, and of the processes that it started."""
+    """Program -> its files: its own, and those of the processes that it started."""
     folder = tmp_path_factory.mktemp("advice")
-    names = [*WASTES, *CLEAN]
-    programs = [HERE / "programs" / f"{name}.py" for name in names]
     env = dict(os.environ, OMP_NUM_THREADS="1")
-    argv = [sys.executable, HERE / "nest.py", *programs]
-    done = harness.record(folder / "all", argv, ["-q"], timeout=300, env=env).ok()
-    rows = [line.split() for line in done.stdout.decode().splitlines()]
-    assert len(rows) == len(names) and all(row[2] == "0" for row in rows), done
-    children = {}
-    for pid, path, _, *own in rows:
-        children[Path(path).stem] = {int(pid), *map(int, own)}
-    files = {file: int(re.search(r"\.(\d+)\.\d+\.gmp$", file.name)[1]) for file in harness.files(folder / "all")}
-    return {name: [file for file, pid in files.items() if pid in pids] for name, pids in children.items()}
+    argv = {name: [harness.PYTHON, HERE / "programs" / f"{name}.py"] for name in (*WASTES, *CLEAN)}
+    return {name: harness.files(nested.record(folder / name, argv[name], env=env).ok().folder) for name in argv}
 
 
 def advice(files, *options):
@@ -88,7 +78,7 @@ def test_a_judge_that_is_not_trained_keeps_what_the_gradient_of_its_input_needs(
     peaks = []
     for arguments in ([], ["frozen"]):
         argv = [harness.PYTHON, program, *arguments]
-        folder = harness.record(tmp_path / f"r{len(peaks)}", argv, ["-q"], env=dict(os.environ, OMP_NUM_THREADS="1")).ok().folder
+        folder = nested.record(tmp_path / f"r{len(peaks)}", argv, env=dict(os.environ, OMP_NUM_THREADS="1")).ok().folder
         report = json.loads(harness.execute([harness.COMMAND, "analyze", folder, "--format", "json"]).ok().stdout)
         peaks.append(report["devices"][0]["peak"]["requested_bytes"])
         if not arguments:

@@ -3,6 +3,7 @@
 import json
 
 import harness
+import nested
 import pytest
 
 pytest.importorskip("torch")
@@ -38,7 +39,7 @@ def test_scores_of_attention_are_told_however_softmax_is_called(tmp_path, softma
     """Both layers' scores, and the gradient of those whose backward pass runs."""
     program = tmp_path / "attention.py"
     program.write_text(ATTENTION.replace("SOFTMAX", softmax))
-    done = harness.record(tmp_path / "r", [harness.PYTHON, program], ["-q"]).ok()
+    done = nested.record(tmp_path / "r", [harness.PYTHON, program], ["-q"]).ok()
     report = json.loads(harness.execute([harness.COMMAND, "advise", done.folder, "--format", "json"]).ok().stdout)
     (found,) = [one for one in report["advice"] if one["kind"] == "fused_attention"]
     assert found["bytes"] == 3 * SCORES and found["title"].startswith("attention keeps its scores (attention.py:13): ")
@@ -146,7 +147,7 @@ for _ in range(3):
 def test_blocks_whose_own_code_keeps_activations_can_be_checkpointed(tmp_path):
     program = tmp_path / "blocks.py"
     program.write_text(BLOCKS)
-    folder = harness.record(tmp_path / "r", [harness.PYTHON, program], ["-q"]).ok().folder
+    folder = nested.record(tmp_path / "r", [harness.PYTHON, program], ["-q"]).ok().folder
     said = json.loads(harness.execute([harness.COMMAND, "advise", folder, "--format", "json"]).ok().stdout)
     (advice,) = [one for one in said["advice"] if one["kind"] == "checkpointing"]
     wide, narrow = 2048 * 512 * 4, 2048 * 128 * 4  # of a block: tanh's result, and its output but for the last one
@@ -173,7 +174,7 @@ for _ in range(30):
 def test_a_graph_that_a_leak_keeps_is_told_as_the_leak_alone(tmp_path):
     program = tmp_path / "outputs.py"
     program.write_text(OUTPUTS)
-    folder = harness.record(tmp_path / "r", [harness.PYTHON, program], ["-q"]).ok().folder
+    folder = nested.record(tmp_path / "r", [harness.PYTHON, program], ["-q"]).ok().folder
     said = json.loads(harness.execute([harness.COMMAND, "advise", folder, "--format", "json"]).ok().stdout)
     assert [(one["kind"], one["evidence"]["kept_bytes"] % (512 * 16 * 4)) for one in said["advice"]] == [("activations_kept", 0)]
 
@@ -201,7 +202,7 @@ for _ in range(4):
 def accumulated(tmp_path, ends, done):
     program = tmp_path / "parts.py"
     program.write_text(ACCUMULATING.replace("ENDS", ends).replace("DONE", done))
-    folder = harness.record(tmp_path / "r", [harness.PYTHON, program], ["-q"]).ok().folder
+    folder = nested.record(tmp_path / "r", [harness.PYTHON, program], ["-q"]).ok().folder
     advice = json.loads(harness.execute([harness.COMMAND, "advise", folder, "--format", "json"]).ok().stdout)["advice"]
     return [one for one in advice if one["kind"] == "late_backward"]
 
@@ -222,7 +223,7 @@ def test_parts_with_a_backward_pass_each_are_no_late_one(tmp_path):
 def advised(tmp_path, code):
     program = tmp_path / "program.py"
     program.write_text(code)
-    folder = harness.record(tmp_path / "r", [harness.PYTHON, program], ["-q"]).ok().folder
+    folder = nested.record(tmp_path / "r", [harness.PYTHON, program], ["-q"]).ok().folder
     return json.loads(harness.execute([harness.COMMAND, "advise", folder, "--format", "json"]).ok().stdout), folder
 
 
@@ -373,7 +374,7 @@ def test_the_loss_is_told_with_what_its_blocks_are(tmp_path, reference, blocks, 
     """Log-probabilities and, of what is trained, their gradient and that of the logits while the backward pass runs."""
     program = tmp_path / "loss.py"
     program.write_text(LOSS.replace("REFERENCE", str(reference)))
-    done = harness.record(tmp_path / "r", [harness.PYTHON, program], ["-q"]).ok()
+    done = nested.record(tmp_path / "r", [harness.PYTHON, program], ["-q"]).ok()
     report = json.loads(harness.execute([harness.COMMAND, "advise", done.folder, "--format", "json"]).ok().stdout)
     (found,) = [one for one in report["advice"] if one["kind"] == "chunked_loss"]
     assert found["bytes"] // (TOKENS * VOCABULARY * 4) == blocks and found["title"].startswith(title), found

@@ -3,6 +3,7 @@
 import json
 
 import harness
+import nested
 import pytest
 from carried_page import CarriedPage
 
@@ -24,7 +25,7 @@ for _ in range(6):
 def recording(tmp_path_factory):
     folder = tmp_path_factory.mktemp("reports")
     (folder / "net.py").write_text(PROGRAM)
-    return harness.record(folder / "recording", [harness.PYTHON, folder / "net.py"]).ok().folder
+    return nested.record(folder / "recording", [harness.PYTHON, folder / "net.py"]).ok().folder
 
 
 def command(*words):
