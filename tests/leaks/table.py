@@ -11,6 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import nested
 from leaks import generate, peer
 from leaks.judge import judge
 
@@ -22,10 +23,9 @@ STEPS, LONGER = 80, 10
 def record(folder, program, steps):
     """Records once: a recording that is there is used again."""
     if not list(folder.glob("*.gmp")):
-        argv = [COMMAND, "run", "-q", "--explain-leaks", "-o", folder, "--", sys.executable, program, str(steps)]
-        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, check=False)
-        if done.returncode != 0:
-            raise SystemExit(f"{program} ended with {done.returncode}: {done.stderr[-500:].decode(errors='replace')}")
+        done = nested.record(folder, [sys.executable, program, steps], ["--explain-leaks"], timeout=300)
+        if done.rc != 0:
+            raise SystemExit(f"{program} ended with {done.rc}: {done.stderr[-500:].decode(errors='replace')}")
 
 
 def findings(folder):
@@ -88,4 +88,5 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    with nested.NESTS:
+        main()

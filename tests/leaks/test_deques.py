@@ -3,6 +3,7 @@
 import json
 
 import harness
+import nested
 import pytest
 
 pytest.importorskip("torch")
@@ -44,7 +45,7 @@ for step in range({STEPS}):
 def analyzed(tmp_path, kind):
     program = tmp_path / "keeps.py"
     program.write_text(PROGRAM)
-    done = harness.record(tmp_path / "recording", [harness.PYTHON, program, kind], ["-q"], timeout=300).ok()
+    done = nested.record(tmp_path / "recording", [harness.PYTHON, program, kind], ["-q"], timeout=300).ok()
     return json.loads(harness.execute([harness.COMMAND, "analyze", done.folder, "--format", "json"]).ok().stdout)
 
 

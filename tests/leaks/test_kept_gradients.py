@@ -3,6 +3,7 @@
 import pytest
 
 import harness
+import nested
 
 pytest.importorskip("torch")
 
@@ -19,5 +20,5 @@ def test_kept_gradients_of_a_few_bytes_are_not_told(tmp_path):
         "    optimizer.step()\n"
         "    optimizer.zero_grad(set_to_none=False)\n"
     )
-    folder = harness.record(tmp_path / "r", [harness.PYTHON, program]).ok().folder
+    folder = nested.record(tmp_path / "r", [harness.PYTHON, program]).ok().folder
     assert [one["name"] for one in harness.analysis(folder)["findings"] if one["kind"] == "leak"] == []

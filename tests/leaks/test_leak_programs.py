@@ -8,6 +8,7 @@ import pytest
 from leaks import clean, generate, leaking
 
 import harness
+import nested
 
 SEED = 7
 SHORT, LONG = 24, 72
@@ -57,7 +58,7 @@ class Live:
     """What a recorded run held right after its last allocation, before the program took itself down."""
 
     def __init__(self, folder, program, steps):
-        harness.record(folder, [harness.PYTHON, program, steps], timeout=300).ok()
+        nested.record(folder, [harness.PYTHON, program, steps], timeout=300).ok()
         self.bytes_by_line, self.blocks = collections.Counter(), 0
         events = collections.defaultdict(list)
         for event in harness.events(folder):

@@ -3,6 +3,7 @@
 import json
 
 import harness
+import nested
 import pytest
 
 pytest.importorskip("torch")
@@ -36,7 +37,7 @@ ATTRIBUTES = "e = Entry(); e.a, e.b, e.c, e.d = a, b, c, d; "
 def leaks(tmp_path, made, keep):
     program = tmp_path / "program.py"
     program.write_text(PROGRAM.replace("MADE", made).replace("KEEP", keep))
-    done = harness.record(tmp_path / "r", [harness.PYTHON, program], ["-q", "--explain-leaks"]).ok()
+    done = nested.record(tmp_path / "r", [harness.PYTHON, program], ["-q", "--explain-leaks"]).ok()
     report = json.loads(harness.execute([harness.COMMAND, "analyze", done.folder, "--format", "json"]).ok().stdout)
     assert "steady_growth" not in {one["kind"] for one in report["findings"]}, "its lines are told"
     return [one for one in report["findings"] if one["kind"] == "leak"]

@@ -1,6 +1,7 @@
 """A small view that is kept keeps the whole storage: told as that, with both sizes."""
 
 import harness
+import nested
 import pytest
 
 pytest.importorskip("torch")
@@ -19,7 +20,7 @@ for step in range(40):
 def leak_of(tmp_path, make, part, *options):
     program = tmp_path / "program.py"
     program.write_text(PROGRAM.format(make=make, part=part))
-    folder = harness.record(tmp_path / "r", [harness.PYTHON, program], ["--explain-leaks", *options]).ok().folder
+    folder = nested.record(tmp_path / "r", [harness.PYTHON, program], ["--explain-leaks", *options]).ok().folder
     return [one for one in harness.analysis(folder)["findings"] if one["kind"] == "leak"], folder
 
 
@@ -69,6 +70,6 @@ def test_of_a_batch_a_view_is_told_as_a_view_too(tmp_path):
         "    optimizer.zero_grad()\n"
         "    kept.append(x[0])\n"
     )
-    folder = harness.record(tmp_path / "r", [harness.PYTHON, program], ["--explain-leaks"]).ok().folder
+    folder = nested.record(tmp_path / "r", [harness.PYTHON, program], ["--explain-leaks"]).ok().folder
     (leak,) = [one for one in harness.analysis(folder)["findings"] if one["kind"] == "leak"]
     assert leak["evidence"]["viewed_bytes"] == 39 * MIB and leak["fix"].startswith("copy each view with clone() before it is kept; ")

@@ -3,6 +3,7 @@
 import json
 
 import harness
+import nested
 import pytest
 
 pytest.importorskip("torch")
@@ -40,7 +41,7 @@ if __name__ == "__main__":
 def test_workers_that_keep_the_same_are_one_leak_with_its_holder(tmp_path, how):
     program = tmp_path / "keeps.py"
     program.write_text(PROGRAM)
-    done = harness.record(tmp_path / "recording", [harness.PYTHON, program, how], ["-q"], timeout=300).ok()
+    done = nested.record(tmp_path / "recording", [harness.PYTHON, program, how], ["-q"], timeout=300).ok()
     report = json.loads(harness.execute([harness.COMMAND, "analyze", done.folder, "--format", "json"]).ok().stdout)
     (leak,) = (one for one in report["findings"] if one["kind"] == "leak")
     evidence = leak["evidence"]
