@@ -15,6 +15,7 @@ import pytest
 pytest.importorskip("torch")
 
 import harness  # noqa: E402
+import nested  # noqa: E402
 from categories.renaming import renamed  # noqa: E402
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
@@ -24,13 +25,13 @@ ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
 
 
 def counted(program):
-    done = harness.execute([sys.executable, program, "count"], env=ENVIRONMENT, timeout=300).ok()
+    done = nested.execute([sys.executable, program, "count"], env=ENVIRONMENT, timeout=300).ok()
     return json.loads(done.stdout)
 
 
 def recorded(folder, program):
     """The device's part of the analysis, and by the name of a moment the categories at its beginning."""
-    harness.record(folder, [sys.executable, program], env=ENVIRONMENT, timeout=300).ok()
+    nested.record(folder, [sys.executable, program], env=ENVIRONMENT, timeout=300).ok()
     analysis = harness.analysis(folder)
     device = next(d for d in analysis["devices"] if d["device"] == "cpu")
     moments = {}

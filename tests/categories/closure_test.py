@@ -8,6 +8,7 @@ import pytest
 pytest.importorskip("torch")
 
 import harness  # noqa: E402
+import nested  # noqa: E402
 
 PROGRAM = harness.PROGRAMS / "closure_step.py"
 DATA, HIDDEN, RESULT = 4 * 256 * 64, 4 * 256 * 256, 4 * 256 * 8
@@ -21,7 +22,7 @@ def recorded(tmp_path_factory):
 
 
 def analysed(folder, *arguments):
-    harness.record(folder, [sys.executable, PROGRAM, *arguments], timeout=300).ok()
+    nested.record(folder, [sys.executable, PROGRAM, *arguments], timeout=300).ok()
     analysis = harness.analysis(folder)
     device = next(d for d in analysis["devices"] if d["device"] == "cpu")
     moments = {}

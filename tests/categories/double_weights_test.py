@@ -3,6 +3,7 @@
 import sys
 
 import harness
+import nested
 import pytest
 
 pytest.importorskip("torch")
@@ -40,7 +41,7 @@ PROGRAMS = {
 def told(folder, name):
     program = folder / f"{name}.py"
     program.write_text(BEGIN + PROGRAMS[name] + "\n")
-    harness.record(folder / name, [sys.executable, program]).ok()
+    nested.record(folder / name, [sys.executable, program]).ok()
     return [f for f in harness.analysis(folder / name)["findings"] if f["kind"] == "double_weights_in_phase"]
 
 

@@ -9,6 +9,7 @@ import pytest
 pytest.importorskip("torch")
 
 import harness  # noqa: E402
+import nested  # noqa: E402
 
 
 def kept_bytes(tokens, sessions):
@@ -22,7 +23,7 @@ def kept_bytes(tokens, sessions):
 )
 def test_a_kept_cache_has_one_name(tokens, options, tmp_path):
     folder = tmp_path / "kept.gmp"  # a folder may be called like a file of a recording
-    harness.record(folder, [sys.executable, harness.PROGRAMS / "kept_caches.py", str(tokens)], options, timeout=300).ok()
+    nested.record(folder, [sys.executable, harness.PROGRAMS / "kept_caches.py", str(tokens)], options, timeout=300).ok()
     said = harness.analysis(folder)
     device = next(d for d in said["devices"] if d["device"] == "cpu")
     (leak,) = [one for one in said["findings"] if one["kind"] == "leak"]
@@ -40,7 +41,7 @@ def test_a_kept_cache_has_one_name(tokens, options, tmp_path):
 def test_what_is_kept_beside_a_cache_is_none(tmp_path):
     tokens, folder = 12, tmp_path / "kept"
     program = [sys.executable, harness.PROGRAMS / "kept_caches.py", str(tokens), "scores"]
-    harness.record(folder, program, ["--explain-leaks"], timeout=300).ok()
+    nested.record(folder, program, ["--explain-leaks"], timeout=300).ok()
     device = next(d for d in harness.analysis(folder)["devices"] if d["device"] == "cpu")
     types, scores = device["categories_at_peak"], tokens * 20 * 64 * 4
     assert kept_bytes(tokens, 39) <= types["KV cache"] <= kept_bytes(tokens, 41)

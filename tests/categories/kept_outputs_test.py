@@ -8,12 +8,13 @@ import pytest
 pytest.importorskip("torch")
 
 import harness  # noqa: E402
+import nested  # noqa: E402
 
 STEPS, OUTPUT, BETWEEN = 12, 4 * 64 * 10, 4 * 64 * 128
 
 
 def at_end(folder, kept):
-    harness.record(folder / kept, [sys.executable, harness.PROGRAMS / "kept_outputs.py", kept], timeout=300).ok()
+    nested.record(folder / kept, [sys.executable, harness.PROGRAMS / "kept_outputs.py", kept], timeout=300).ok()
     analysis = harness.analysis(folder / kept)
     device = next(d for d in analysis["devices"] if d["device"] == "cpu")
     (end,) = [i for i, m in enumerate(analysis["moments"]) if m["kind"] == "phase_begin" and m["phase"] == "end"]
@@ -47,7 +48,7 @@ kept.extend(torch.ones(256, 1024) for _ in range(30))
 
 def test_what_the_exit_handler_of_ipython_drops_is_no_temporary(tmp_path):
     """A stand-in for it, which has the variables of a notebook."""
-    harness.record(tmp_path / "r", [harness.PYTHON, "-c", CLEARED_AT_EXIT]).ok()
+    harness.record(tmp_path / "r", [harness.PYTHON, "-c", CLEARED_AT_EXIT]).ok()  # what is there when torch is imported counts
     (device,) = [d for d in harness.analysis(tmp_path / "r")["devices"] if d["device"] == "cpu"]
     kinds = device["categories_at_peak"]
     assert (kinds["unknown"], kinds["temporary"]) == (30 * 256 * 1024 * 4, 0)

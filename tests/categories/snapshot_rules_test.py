@@ -18,6 +18,7 @@ from carried_page import CarriedPage
 pytest.importorskip("torch")
 
 import harness  # noqa: E402
+import nested  # noqa: E402
 from categories import rebuilt  # noqa: E402
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
@@ -31,7 +32,7 @@ def analysed(folder, name):
     shutil.copy(PROGRAMS / "measured.py", folder)
     shutil.copy(PROGRAMS / f"{name}.py", folder)
     recording = folder / "recording"
-    harness.record(recording, [sys.executable, folder / f"{name}.py"], env=ENVIRONMENT, timeout=300).ok()
+    nested.record(recording, [sys.executable, folder / f"{name}.py"], env=ENVIRONMENT, timeout=300).ok()
     (device,) = [d for d in harness.analysis(recording)["devices"] if d["device"] == "cpu"]
     return device, [e for e in harness.events(recording) if e["device"] == "cpu"]
 

@@ -7,6 +7,7 @@ import pytest
 pytest.importorskip("torch")
 
 import harness  # noqa: E402
+import nested  # noqa: E402
 
 BYTES = 4  # of a float
 SERVER = """
@@ -55,7 +56,7 @@ PLACES = {"a function's variable": "main()", "a module's variable": "service = S
 def test_parameters_of_a_model_that_threads_call_are_named(where, tmp_path):
     program = tmp_path / "serve.py"
     program.write_text(SERVER % PLACES[where])
-    harness.record(tmp_path / "recording", [sys.executable, program], timeout=300).ok()
+    nested.record(tmp_path / "recording", [sys.executable, program], timeout=300).ok()
     device = next(d for d in harness.analysis(tmp_path / "recording")["devices"] if d["device"] == "cpu")
     parameters = BYTES * ((1024 + 1) * 256 + (256 + 1) * 64)
     assert device["categories_at_peak"]["parameter"] == parameters

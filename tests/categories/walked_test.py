@@ -15,6 +15,7 @@ import pytest
 pytest.importorskip("torch")
 
 import harness  # noqa: E402
+import nested  # noqa: E402
 
 WALKED = Path(__file__).resolve().parent / "walked"
 ROLES = ["parameter", "buffer", "gradient", "optimizer state"]
@@ -54,7 +55,7 @@ def measured(folder, file, name):
     out = folder / "walks.json"
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     program = [sys.executable, WALKED / f"{file}.py", name, out]
-    harness.record(folder / "recording", program, env=environment, timeout=300).ok()
+    nested.record(folder / "recording", program, env=environment, timeout=300).ok()
     walks, ends = json.loads(out.read_text()), step_ends(harness.analysis(folder / "recording"))
     return [(walks[walk], told, compared(walks[walk], told)) for walk, told in ends]
 

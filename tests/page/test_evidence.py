@@ -3,6 +3,7 @@
 import re
 
 import harness
+import nested
 import pytest
 import runs
 
@@ -72,7 +73,7 @@ def test_what_grows_is_what_its_lines_leave_behind(tmp_path, view):
     program = tmp_path / "grows.py"
     program.write_text(GROWING)
     folder = tmp_path / "recording"
-    harness.record(folder, [harness.PYTHON, program], timeout=300).ok()
+    nested.record(folder, [harness.PYTHON, program], timeout=300).ok()
     findings = runs.analysis(folder)["findings"]
     finding = next(one for one in findings if one["kind"] in ("leak", "growth_in_loop"))
     page = view(folder)

@@ -4,6 +4,7 @@ import os
 import sys
 
 import harness
+import nested
 import pytest
 import runs
 
@@ -16,7 +17,7 @@ PROGRAM = harness.ROOT / "tests" / "categories" / "programs" / "mlp.py"
 def recording(tmp_path_factory):
     folder = tmp_path_factory.mktemp("page") / "recording"
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    harness.record(folder, [sys.executable, PROGRAM], env=environment, timeout=300).ok()
+    nested.record(folder, [sys.executable, PROGRAM], env=environment, timeout=300).ok()
     return folder
 
 
