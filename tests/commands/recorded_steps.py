@@ -3,12 +3,13 @@ import sys
 from pathlib import Path
 
 import harness
+import nested
 
 PROGRAM = Path(__file__).resolve().parent / "programs" / "steps_known.py"
 
 
 def record_steps(folder):
-    return harness.record(folder / "recording", [sys.executable, PROGRAM]).ok().folder
+    return nested.record(folder / "recording", [sys.executable, PROGRAM]).ok().folder
 
 
 def format_bytes(size):

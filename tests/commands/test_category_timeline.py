@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 import harness
+import nested
 import pytest
 from carried_page import CarriedPage
 
@@ -16,7 +17,7 @@ STEPS = [("phase_begin", "forward is done"), ("phase_end", "forward is done"), (
 
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory):
-    return harness.record(tmp_path_factory.mktemp("timeline") / "recording", [sys.executable, PROGRAM]).ok().folder
+    return nested.record(tmp_path_factory.mktemp("timeline") / "recording", [sys.executable, PROGRAM]).ok().folder
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@ import collections
 import json
 
 import harness
+import nested
 import pytest
 from carried_page import CarriedPage
 from recorded_steps import Replay, line_of, record_steps, size_of
@@ -104,7 +105,7 @@ def test_wrong_use_is_one_line_and_2(recording, argv, why):
 def test_a_run_without_steps(tmp_path):
     program = tmp_path / "plain.py"
     program.write_text("import torch\nkept = torch.ones(1000)\n")
-    folder = harness.record(tmp_path / "r", [harness.PYTHON, program]).ok().folder
+    folder = nested.record(tmp_path / "r", [harness.PYTHON, program]).ok().folder
     done = diff(folder, "--steps", "0", "1")
     assert done.rc == 2 and done.stderr.decode() == (
         f"gpumemprof: {folder}: it has no steps; a step ends when an optimizer steps or the program calls "

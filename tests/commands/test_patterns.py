@@ -3,6 +3,7 @@ import json
 import sys
 
 import harness
+import nested
 import pytest
 from recorded_steps import record_steps
 
@@ -55,7 +56,7 @@ for _ in range(50):
 def recorded(folder, text):
     program = folder / "program.py"
     program.write_text(text)
-    return harness.record(folder / "recording", [sys.executable, program]).ok().folder
+    return nested.record(folder / "recording", [sys.executable, program]).ok().folder
 
 
 @pytest.fixture(scope="module")
