@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import harness
+import nested
 import pytest
 from examples_test import OPTION, commands_in
 from pages import DOCS, PAGES, ROOT, anchors, blocks, links, program, shape
@@ -32,7 +33,8 @@ def run_text(folder, text, name, python=sys.executable):
     # No display, no GPU; MLflow's folder of files wants to be asked for.
     env = dict(os.environ, MPLBACKEND="Agg", CUDA_VISIBLE_DEVICES="", MLFLOW_ALLOW_FILE_STORE="true",
                MLFLOW_TRACKING_URI=(folder / "mlruns").as_uri())
-    return harness.execute([python, script], cwd=folder, env=env, timeout=150).ok()
+    runs = nested if python == sys.executable else harness
+    return runs.execute([python, script], cwd=folder, env=env, timeout=150).ok()
 
 
 @pytest.mark.parametrize("page", PROGRAMS)

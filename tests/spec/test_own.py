@@ -5,7 +5,7 @@ import re
 import sys
 from pathlib import Path
 
-import harness
+import nested
 import pytest
 
 pytest.importorskip("torch")
@@ -20,7 +20,7 @@ BASIS = {"run": "exact", "plain": "exact"}
 def test_example_runs_and_its_figures_are_right(tmp_path, name, how):
     argv = [sys.executable, OWN / f"{name}.py", BASIS[how]]
     popen = dict(cwd=tmp_path, timeout=120, env=dict(os.environ, MPLBACKEND="Agg"))
-    done = harness.record(tmp_path / "recording", argv, **popen) if how == "run" else harness.execute(argv, **popen)
+    done = nested.record(tmp_path / "recording", argv, **popen) if how == "run" else nested.execute(argv, **popen)
     done.ok()
 
 
