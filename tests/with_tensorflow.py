@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 import harness
+import nested
 import pytest
 
 VENV = harness.ROOT / "build" / "venvs" / "tensorflow" / "bin" / "python"
@@ -56,4 +57,5 @@ def run(program, folder=None, *arguments, **popen):
         file = Path(place) / "program.py"  # AutoGraph wants to read the source
         file.write_text(program)
         argv = [python(), file, *arguments]
-        return (harness.record(folder, argv, **popen) if folder else harness.execute(argv, **popen)).ok()
+        popen["imports"] = ("tensorflow",)
+        return (nested.record(folder, argv, **popen) if folder else nested.execute(argv, **popen)).ok()
