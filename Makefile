@@ -12,6 +12,8 @@ LAUNCHER = $(if $(shell command -v ccache),-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 # An object is the same in every build folder of a clone: the wheel's come out of the cache.
 export CCACHE_NOHASHDIR := 1
 export CCACHE_BASEDIR := $(CURDIR)
+# Else every program that a test starts compiles the package again, and every worker the tests.
+unexport PYTHONDONTWRITEBYTECODE
 CONFIGURE = cmake -S . -G Ninja $(LAUNCHER)
 
 # That of .venv where the system's is none or too old (scripts/setup web).
