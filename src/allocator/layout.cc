@@ -72,6 +72,24 @@ std::vector<SegmentView> segments(const Simulator& simulator) {
   return out;
 }
 
+size_t count_segments(const Simulator& simulator) {
+  size_t count = 0;
+  for (uint32_t index = 0; index < simulator.segment_count(); ++index) {
+    const SimulatedSegment& segment = simulator.segment(index);
+    if (!segment.is_expandable) {
+      count += segment.first != kNoBlock;
+      continue;
+    }
+    bool in_range = false;
+    for (BlockId id = segment.first; id != kNoBlock; id = simulator.block(id).next) {
+      const bool is_mapped = simulator.block(id).state != Piece::kUnmapped;
+      count += is_mapped && !in_range;
+      in_range = is_mapped;
+    }
+  }
+  return count;
+}
+
 uint64_t rounded_bytes(const Simulator& simulator, const Simulator::Request& request) {
   return round_size(std::min(request.requested_bytes, kMostBytes), simulator.config(),
                     simulator.release());

@@ -47,6 +47,8 @@ struct SegmentView {
 };
 /// By address.
 std::vector<SegmentView> segments(const Simulator& simulator);
+/// How many those are.
+size_t count_segments(const Simulator& simulator);
 
 /// What a request needs in one piece: the size that it asks for, as its release rounds it.
 uint64_t rounded_bytes(const Simulator& simulator, const Simulator::Request& request);

@@ -446,7 +446,12 @@ ReplayResult search_release(const std::string& writer_version_hint,
 
 ReplayResult replay_unknown_release(const AllocatorTrace& trace, const RecordedSettings& settings,
                                     const std::string& writer_version_hint) {
-  const TraceStart start = trace_start(trace);
+  return replay_unknown_release(trace, trace_start(trace), settings, writer_version_hint);
+}
+
+ReplayResult replay_unknown_release(const AllocatorTrace& trace, const TraceStart& start,
+                                    const RecordedSettings& settings,
+                                    const std::string& writer_version_hint) {
   return search_release(
       writer_version_hint,
       [&](const Release& release) { return replay(trace, start, settings, release, nullptr); },

@@ -89,6 +89,9 @@ ReplayResult search_release(const std::string& writer_version_hint,
 /// The same for a trace alone.
 ReplayResult replay_unknown_release(const AllocatorTrace& trace, const RecordedSettings& settings,
                                     const std::string& writer_version_hint);
+ReplayResult replay_unknown_release(const AllocatorTrace& trace, const TraceStart& start,
+                                    const RecordedSettings& settings,
+                                    const std::string& writer_version_hint);
 
 struct WhatIfResult {
   uint64_t peak_reserved_bytes = 0;
@@ -128,6 +131,11 @@ WhatIfResult what_if(const AllocatorTrace& trace, const TraceStart& start,
                      const AllocatorConfig& config, const Release& release);
 WhatIfResult what_if(const AllocatorTrace& trace, const AllocatorConfig& config,
                      const Release& release, ReplayObserver observer);
+
+/// The same up to and with the first request that fails (`num_ooms`): of what follows it nothing is
+/// known.
+WhatIfResult what_if_all_is_served(const AllocatorTrace& trace, const TraceStart& start,
+                                   const AllocatorConfig& config, const Release& release);
 
 /// The same up to and with event `last`, all figures being those of that part. A request before it
 /// that the recording refused is no failure; where it fits here it is given back, as the program

@@ -45,7 +45,7 @@ class WhatIf {
     result_.peak_reserved_bytes = end.reserved.peak;
     result_.peak_allocated_bytes = end.allocated.peak;
     result_.end_reserved_bytes = end.reserved.current;
-    result_.segments = segments(simulator_).size();
+    result_.segments = count_segments(simulator_);
     result_.peak_segments = end.segments.peak;
     result_.num_alloc_retries = end.num_alloc_retries;
     result_.num_ooms = end.num_ooms;
@@ -165,6 +165,14 @@ WhatIfResult what_if(const AllocatorTrace& trace, const TraceStart& start,
 WhatIfResult what_if(const AllocatorTrace& trace, const AllocatorConfig& config,
                      const Release& release, ReplayObserver observer) {
   return WhatIf(trace, trace_start(trace), config, release).run(&observer);
+}
+
+WhatIfResult what_if_all_is_served(const AllocatorTrace& trace, const TraceStart& start,
+                                   const AllocatorConfig& config, const Release& release) {
+  const ReplayObserver observer = [](uint64_t, const Simulator& simulator) {
+    return simulator.statistics().num_ooms == 0;
+  };
+  return WhatIf(trace, start, config, release).run(&observer);
 }
 
 WhatIfResult what_if_until(const AllocatorTrace& trace, const TraceStart& start,

@@ -110,7 +110,7 @@ void find_least_memory(const AllocatorTrace& trace, const TraceStart& start, All
                        StudyRow* row) {
   const auto serves = [&](uint64_t bytes) {
     config.capacity_bytes = bytes;
-    const WhatIfResult result = what_if(trace, start, config, row->release);
+    const WhatIfResult result = what_if_all_is_served(trace, start, config, row->release);
     if (result.gave_up_at || result.oom_before_first_event || result.num_ooms != 0) return false;
     row->least_memory_bytes = bytes, row->retries_there = result.num_alloc_retries;
     return true;
@@ -152,9 +152,10 @@ ReplayLack lack_of(const ReplayResult& replay) {
 Result<SettingsStudy> study_settings(const AllocatorSnapshot& snapshot, size_t index,
                                      const StudyOptions& options) {
   const AllocatorTrace& trace = snapshot.traces[index];
+  const TraceStart start = trace_start(trace);
   SettingsStudy study;
   study.replay =
-      replay_unknown_release(trace, snapshot.settings, snapshot.info.writer_version_hint);
+      replay_unknown_release(trace, start, snapshot.settings, snapshot.info.writer_version_hint);
   if (Status ok = check_fidelity(study.replay, options.force); !ok)
     return std::unexpected(ok.error());
   study.settings_known = snapshot.settings.known;
@@ -168,7 +169,6 @@ Result<SettingsStudy> study_settings(const AllocatorSnapshot& snapshot, size_t i
   study.is_in_that_room = study.room && !options.capacity_bytes && !options.never_runs_out;
   auto planned = plan(snapshot, trace, study, options);
   if (!planned) return std::unexpected(planned.error());
-  const TraceStart start = trace_start(trace);
   simulate(trace, start, options, &*planned);
   for (const Planned& done : *planned) {
     if (!done.row.result.gave_up_at) continue;
