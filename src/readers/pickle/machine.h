@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -39,6 +40,7 @@ struct Limits {
 ///                 with the keys that were learnt last, of their values in the same order
 ///   memo entries: pack(value) to 32 bits, not 0; recall(entry) back
 ///   is_settled(value): a list that the same references always give, as they never change
+///   settles_list(entry): references to such entries alone always give such a list
 ///   is_referable(entry): a container, which must not change once somebody refers to it
 ///   grow(bytes):  accounts for memory; false is a failure
 /// Lists are handed over in pieces, in order, so a list is never held as a whole.
@@ -61,6 +63,7 @@ class Machine {
   static constexpr uint32_t kRecalled = UINT32_MAX;
   // Items that wait for a list that could take them already.
   static constexpr ptrdiff_t kEagerItems = 2048;
+  static constexpr size_t kFewItems = 32;  // of a list that is read at once
 
   struct Mark {
     uint32_t floor;   // values on the stack when it was set
@@ -242,9 +245,13 @@ class Machine {
     if (!builder_.is_settled(top_[-1]) || !known_lists_.only_references(items, appends)) return;
     Value value = top_[-1];
     value.memo = 0;
+    learn_list(items, appends, value);
+  }
+  void learn_list(const uint8_t* items, const uint8_t* appends, const Value& value) {
     known_lists_.learn(
         {reinterpret_cast<const char*>(items), static_cast<size_t>(appends - items) + 1}, value);
   }
+  bool new_list(const uint8_t* at, Value* value, const uint8_t** behind);
   bool tuple_of(size_t count, uint64_t at) {
     if (depth() < static_cast<ptrdiff_t>(count)) return complain("too few values for a tuple");
     top_ -= count;
@@ -270,6 +277,7 @@ class Machine {
   Value* end_ = nullptr;
   std::vector<Mark> marks_;
   KnownLists<Value> known_lists_;
+  std::array<Value, kFewItems> few_items_;
   DictShape<Value> shape_;             // of the last record
   uint64_t list_begins_ = UINT64_MAX;  // offset of the first item of the latest unknown list
   std::string error_;

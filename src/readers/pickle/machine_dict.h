@@ -50,9 +50,12 @@ template <class Builder>
     }
     case kEmptyList: {
       const uint8_t* behind;
-      const Value* known = can_remember() ? known_list(p, &behind) : nullptr;
-      if (!known) return false;
-      *value = *known;
+      if (!can_remember()) return false;
+      if (const Value* known = known_list(p, &behind)) {
+        *value = *known;
+      } else if (!new_list(p, value, &behind)) {
+        return false;
+      }
       note(value);
       *at = behind;
       return true;
@@ -68,6 +71,29 @@ template <class Builder>
     memo_.set(index, entry | Builder::kReferred);
   }
   *at = p;
+  return true;
+}
+
+/// Behind an EMPTY_LIST: one of a few references that settle it. False where another begins there,
+/// or where it fails, as it then will again.
+template <class Builder>
+bool Machine<Builder>::new_list(const uint8_t* at, Value* value, const uint8_t** behind) {
+  constexpr auto kMostBytes = static_cast<ptrdiff_t>(3 + 5 * kFewItems);
+  if (at[0] != kMemoize || at[1] != kMark || window_.end() - at < kMostBytes) return false;
+  const uint8_t* p = at + 2;
+  size_t count = 0;
+  for (; *p == kBinGet || *p == kLongBinGet; ++count) {
+    const bool is_long = *p == kLongBinGet;
+    const uint32_t entry = memo_.get(is_long ? load<uint32_t>(p + 1) : p[1]);
+    if (count == kFewItems || !Builder::settles_list(entry)) return false;
+    few_items_[count] = builder_.recall(entry);
+    p += is_long ? 5 : 2;
+  }
+  if (*p != kAppends || count == 0) return false;
+  *value = builder_.empty_list();
+  if (!builder_.append(value, few_items_.data(), count, window_.offset_of(p))) return false;
+  learn_list(at + 2, p, *value);
+  *behind = p + 1;
   return true;
 }
 

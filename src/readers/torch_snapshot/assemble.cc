@@ -75,8 +75,10 @@ class Assembler {
 
   void take_segments(uint32_t list, bool is_host) {
     if (list == kNoPart) return;
-    for (SegmentRecord& record : parts_.segment_lists[list]) {
+    auto& records = parts_.segment_lists[list];
+    for (SegmentRecord& record : records) {
       PerDevice& held = device(is_host ? kHost : static_cast<int32_t>(record.device));
+      if (held.trace.segments.empty()) held.trace.segments.reserve(records.size());
       record.segment.stream =
           index_of(&held.streams, &held.trace.streams, record.stream, record.stream);
       record.segment.pool =

@@ -59,6 +59,7 @@ class Builder {
     return kind == Kind::kEmptyList || kind == Kind::kEmptyDict || kind == Kind::kStack;
   }
   static bool is_settled(const Value& value) { return value.kind == Kind::kStack; }
+  static bool settles_list(uint32_t entry) { return packed_kind(entry) == Kind::kFrame; }
   static bool is_list(const Value& value) {
     return value.kind == Kind::kEmptyList || value.kind == Kind::kTrace ||
            value.kind == Kind::kSegments || value.kind == Kind::kBlocks ||
@@ -92,13 +93,18 @@ class Builder {
   // builder_records.cc
   Value frame(const Value* items, size_t count, uint64_t at);
   Value event(const Value* items, size_t count, uint64_t at);
-  const char* set_field(EventRecord* record, uint64_t key, const Value& value);
+  const char* set_field(EventRecord* record, const Value& key, const Value& value);
   Value complete_event(uint64_t at);
+  Value block(const Value* items, size_t count, uint64_t at);
+  const char* set_field(BlockRecord* record, const Value& key, const Value& value);
+  Value complete_block(BlockRecord* record);
   Value history(const Value* items, size_t count, uint64_t at);
+  template <class Record>
+  std::optional<Value> set_known_fields(const char* of, Record* record, const Value* values,
+                                        uint64_t at);
   Value annotation(const Value* items, size_t count, uint64_t at);
   Value numbers(const Value* items, size_t count);
   // builder_segments.cc
-  Value block(const Value* items, size_t count, uint64_t at);
   Value segment(const Value* items, size_t count, uint64_t at);
   Value settings(const Value* items, size_t count, uint64_t at);
   Value snapshot(const Value* items, size_t count, uint64_t at);
@@ -162,7 +168,8 @@ class Builder {
   Stacks stacks_;
   uint64_t texts_accounted_ = 0;
   uint64_t tables_accounted_ = 0;
-  std::vector<Value> event_keys_;  // of the event that was learnt, in order
+  std::vector<Value> record_keys_;  // of the event or block that was learnt, in order
+  Kind record_kind_ = Kind::kUnset;
   std::vector<uint32_t> frames_;   // of the list at hand
   std::vector<uint32_t> strings_;  // Texts id: StringTable id + 1
   absl::flat_hash_map<std::pair<int64_t, int64_t>, uint32_t> pair_ids_;

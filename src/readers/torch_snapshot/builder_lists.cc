@@ -17,8 +17,8 @@ bool all_are(Kind kind, const Value* items, size_t count) {
 }
 
 /// Moves what waits into the list that has come for it.
-template <class T>
-void take(std::vector<T>* waiting, uint64_t first, std::vector<T>* list) {
+template <class T, class List>
+void take(std::vector<T>* waiting, uint64_t first, List* list) {
   list->insert(list->end(),
                std::make_move_iterator(waiting->begin() + static_cast<ptrdiff_t>(first)),
                std::make_move_iterator(waiting->end()));

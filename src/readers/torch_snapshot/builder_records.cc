@@ -1,4 +1,4 @@
-// Builder: events, frames, annotations.
+// Builder: events, blocks, frames, annotations.
 #include "readers/torch_snapshot/builder.h"
 
 namespace gpumemprof::torch_snapshot {
@@ -33,9 +33,9 @@ Action action_of(uint64_t word) {
 }  // namespace
 
 /// One key of an event. Null, or what the value should have been.
-[[gnu::always_inline]] inline const char* Builder::set_field(EventRecord* record, uint64_t key,
+[[gnu::always_inline]] inline const char* Builder::set_field(EventRecord* record, const Value& key,
                                                              const Value& value) {
-  switch (key) {
+  switch (key.bits) {
     case kKeyAction:
       if (value.kind != Kind::kText) return "the name of an action";
       record->event.action = action_of(value.bits);
@@ -79,8 +79,7 @@ Action action_of(uint64_t word) {
       record->has_pool = value.kind == Kind::kPair;
       return to_pair(value, &record->pool);
     default:
-      if (key >= kKeyCount) [[unlikely]]
-        note_unread_key(static_cast<uint32_t>(key));
+      unread_key(key);
       return nullptr;
   }
 }
@@ -104,32 +103,104 @@ Value Builder::complete_event(uint64_t at) {
 Value Builder::event(const Value* items, size_t count, uint64_t at) {
   EventRecord record;
   const auto set = [&](const Value& key, const Value& value) {
-    return set_field(&record, key.bits, value);
+    return set_field(&record, key, value);
   };
   if (const auto wrong = set_fields("an event", items, count, at, set)) return *wrong;
   parts_.events.push_back(record);
   return complete_event(at);
 }
 
+/// One key of a block, likewise.
+[[gnu::always_inline]] inline const char* Builder::set_field(BlockRecord* record, const Value& key,
+                                                             const Value& value) {
+  AllocatorBlock& block = record->block;
+  switch (key.bits) {
+    case kKeyAddress:
+      return to_address(value, &block.address);
+    case kKeySize:
+      return to_size(value, &block.size_bytes);
+    case kKeyRequestedSize:
+      record->has_requested = true;
+      return to_size(value, &block.requested_bytes);
+    case kKeyFrames:
+      record->has_stack = true;
+      return to_stack(value, &block.stack);
+    case kKeyHistory:
+      if (value.kind == Kind::kHistories)
+        record->last_use = &parts_.histories[value.bits];
+      else if (value.kind != Kind::kEmptyList)
+        return "a list of earlier uses";
+      return nullptr;
+    case kKeyState: {
+      const bool is_text = value.kind == Kind::kText;
+      if (is_text && value.bits == kWordActiveAllocated)
+        block.state = BlockState::kAllocated;
+      else if (is_text && (value.bits == kWordActivePendingFree ||
+                           value.bits == kWordActiveAwaitingFree))
+        block.state = BlockState::kPendingFree;
+      else if (is_text && value.bits == kWordInactive)
+        block.state = BlockState::kFree;
+      else
+        return "active_allocated, active_pending_free or inactive";
+      return nullptr;
+    }
+    default:
+      unread_key(key);
+      return nullptr;
+  }
+}
+
+Value Builder::complete_block(BlockRecord* record) {
+  AllocatorBlock& block = record->block;
+  if (record->last_use && !record->has_requested)
+    block.requested_bytes = record->last_use->requested_bytes;
+  if (record->last_use && !record->has_stack) block.stack = record->last_use->stack;
+  parts_.blocks.push_back(block);
+  return {Kind::kBlock, 0, parts_.blocks.size() - 1};
+}
+
+Value Builder::block(const Value* items, size_t count, uint64_t at) {
+  BlockRecord record;
+  const auto set = [&](const Value& key, const Value& value) {
+    return set_field(&record, key, value);
+  };
+  if (const auto wrong = set_fields("a block", items, count, at, set)) return *wrong;
+  return complete_block(&record);
+}
+
 bool Builder::learn_record(const Value& dict, const Value* items, size_t count) {
-  if (dict.kind != Kind::kEvent) return false;
-  event_keys_.clear();
-  for (size_t i = 0; i < count; i += 2) event_keys_.push_back(items[i]);
+  if (dict.kind != Kind::kEvent && dict.kind != Kind::kBlock) return false;
+  record_kind_ = dict.kind;
+  record_keys_.clear();
+  for (size_t i = 0; i < count; i += 2) record_keys_.push_back(items[i]);
   return true;
 }
 
-bool Builder::set_record(Value* dict, const Value* values, uint64_t at) {
-  EventRecord& record = parts_.events.emplace_back();
-  const Value* const end = event_keys_.data() + event_keys_.size();
-  for (const Value* key = event_keys_.data(); key != end; ++key, ++values) {
-    if (key->kind != Kind::kText) continue;
-    if (const char* expected = set_field(&record, key->bits, *values)) [[unlikely]] {
-      parts_.events.pop_back();
-      *dict = wrong_field("an event", *key, *values, expected, at);
-      return failure_.empty() && account();
-    }
+/// The fields of a record with the keys that were learnt. Nothing, or what comes of the dictionary
+/// instead.
+template <class Record>
+[[gnu::always_inline]] inline std::optional<Value> Builder::set_known_fields(
+    const char* of, Record* record, const Value* values, uint64_t at) {
+  for (const Value& key : record_keys_) {
+    const Value& value = *values++;
+    if (key.kind != Kind::kText) continue;
+    if (const char* expected = set_field(record, key, value)) [[unlikely]]
+      return wrong_field(of, key, value, expected, at);
   }
-  *dict = complete_event(at);
+  return std::nullopt;
+}
+
+bool Builder::set_record(Value* dict, const Value* values, uint64_t at) {
+  if (record_kind_ == Kind::kBlock) {
+    BlockRecord record;
+    const auto wrong = set_known_fields("a block", &record, values, at);
+    *dict = wrong ? *wrong : complete_block(&record);
+  } else {
+    const auto wrong = set_known_fields("an event", &parts_.events.emplace_back(), values, at);
+    if (wrong) [[unlikely]]
+      parts_.events.pop_back();
+    *dict = wrong ? *wrong : complete_event(at);
+  }
   // Of all that is accounted for only texts can have come since the list before.
   return failure_.empty() && (texts_.bytes() == texts_accounted_ || account());
 }

@@ -1,55 +1,9 @@
-// Builder: blocks, segments, settings, and the dictionary around everything.
+// Builder: segments, settings, and the dictionary around everything.
 #include <charconv>
 
 #include "readers/torch_snapshot/builder.h"
 
 namespace gpumemprof::torch_snapshot {
-
-Value Builder::block(const Value* items, size_t count, uint64_t at) {
-  AllocatorBlock block;
-  const HistoryRecord* last_use = nullptr;
-  bool has_requested = false, has_stack = false;
-  const auto set = [&](const Value& key, const Value& value) -> const char* {
-    const bool is_text = value.kind == Kind::kText;
-    switch (key.bits) {
-      case kKeyAddress:
-        return to_address(value, &block.address);
-      case kKeySize:
-        return to_size(value, &block.size_bytes);
-      case kKeyRequestedSize:
-        has_requested = true;
-        return to_size(value, &block.requested_bytes);
-      case kKeyFrames:
-        has_stack = true;
-        return to_stack(value, &block.stack);
-      case kKeyHistory:
-        if (value.kind == Kind::kHistories)
-          last_use = &parts_.histories[value.bits];
-        else if (value.kind != Kind::kEmptyList)
-          return "a list of earlier uses";
-        return nullptr;
-      case kKeyState:
-        if (is_text && value.bits == kWordActiveAllocated)
-          block.state = BlockState::kAllocated;
-        else if (is_text && (value.bits == kWordActivePendingFree ||
-                             value.bits == kWordActiveAwaitingFree))
-          block.state = BlockState::kPendingFree;
-        else if (is_text && value.bits == kWordInactive)
-          block.state = BlockState::kFree;
-        else
-          return "active_allocated, active_pending_free or inactive";
-        return nullptr;
-      default:
-        unread_key(key);
-        return nullptr;
-    }
-  };
-  if (const auto wrong = set_fields("a block", items, count, at, set)) return *wrong;
-  if (last_use && !has_requested) block.requested_bytes = last_use->requested_bytes;
-  if (last_use && !has_stack) block.stack = last_use->stack;
-  parts_.blocks.push_back(block);
-  return {Kind::kBlock, 0, parts_.blocks.size() - 1};
-}
 
 Value Builder::segment(const Value* items, size_t count, uint64_t at) {
   SegmentRecord record;

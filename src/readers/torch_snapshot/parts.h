@@ -30,6 +30,19 @@ struct EventRecord {
   bool has_user_metadata = false;
 };
 
+struct HistoryRecord {
+  uint64_t requested_bytes = 0;
+  uint32_t stack = 0;
+};
+
+/// A block while its keys are read.
+struct BlockRecord {
+  AllocatorBlock block;
+  const HistoryRecord* last_use = nullptr;
+  bool has_requested = false;
+  bool has_stack = false;
+};
+
 /// A list of events: of one device, once it is known which.
 struct TraceRecord {
   AllocatorTrace trace;
@@ -44,11 +57,6 @@ struct SegmentRecord {
   int64_t device = 0;
   int64_t stream = 0;
   uint32_t pool = 0;  ///< index of Parts::pairs
-};
-
-struct HistoryRecord {
-  uint64_t requested_bytes = 0;
-  uint32_t stack = 0;
 };
 
 /// The dictionary around everything; each member an index in Parts, or kNoPart.
@@ -81,7 +89,7 @@ struct Parts {
   std::vector<std::unique_ptr<TraceRecord>> traces;
   std::vector<std::vector<uint32_t>> trace_lists;  ///< index in traces, kNoPart for an empty list
   std::vector<std::vector<AllocatorBlock>> block_lists;
-  std::vector<std::vector<SegmentRecord>> segment_lists;
+  std::vector<std::vector<SegmentRecord, LargePages<SegmentRecord>>> segment_lists;
   std::vector<std::vector<Annotation>> annotation_lists;
   std::vector<HistoryRecord> histories;
   std::vector<std::vector<std::pair<uint32_t, int64_t>>> number_maps;  ///< Texts id: number
