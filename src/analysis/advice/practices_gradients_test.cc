@@ -283,6 +283,36 @@ TEST(Practices, AGraphThatNothingNeededIsTheFixOfALeakThatKeepsIt) {
   EXPECT_EQ(said_once->advice.at(0).fix, run.analysis.findings[0].fix);
 }
 
+/// Four results of 1 MiB that autograd saved; then a request is refused, they are freed, and the
+/// program goes on.
+TEST(Practices, APassThatARefusalCutOffHadANeedOfItsGraph) {
+  const auto kinds_of = [](Action between) {
+    HeldAtPeak run;
+    const uint32_t made = run.stack(11, "net.1");
+    run.hold(Category::kActivation, made, 4 * kMiB);
+    EventBatch events;
+    uint64_t at = 0;
+    for (uint64_t address = 1; address <= 4; ++address) {
+      append(&events, {.time_ns = ++at, .address = address, .size_bytes = kMiB, .stack = made});
+      events.marks.push_back({static_cast<uint32_t>(events.size()), MarkKind::kSaved, 0, 0, ++at,
+                              address, kSavedIsOutput | kSavedHasHistory});
+    }
+    append(&events, {.time_ns = ++at, .action = between, .address = 9, .size_bytes = kMiB, .stack = made});
+    for (uint64_t address = 1; address <= 4; ++address)
+      append(&events, {.time_ns = ++at, .action = Action::kFreeCompleted, .address = address});
+    const auto report = advise_practices(run.analysis, run.tables, [&] {
+      auto source = std::make_unique<MemorySource>(events);
+      source->mutable_tables() = run.tables;
+      return Result<std::unique_ptr<EventSource>>(std::move(source));
+    });
+    std::vector<std::string> kinds;
+    for (const Advice& one : report->advice) kinds.push_back(one.kind);
+    return kinds;
+  };
+  EXPECT_EQ(kinds_of(Action::kAlloc), std::vector<std::string>{"graph_not_needed"});
+  EXPECT_EQ(kinds_of(Action::kOom), std::vector<std::string>{});
+}
+
 std::map<std::string, std::string> unknown_of(const HeldAtPeak& run) {
   const auto open = [&] {
     auto source = std::make_unique<MemorySource>(EventBatch());

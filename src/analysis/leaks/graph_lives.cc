@@ -18,6 +18,7 @@ struct SavedBlock {
   // Seen: autograd saved it; told: a parameter or the like.
   bool is_saved = false, is_seen = false, is_told = false;
   bool has_history = false;  // its own operation is in the graph, where nothing came before
+  uint64_t refusals = 0;     // of its process, by then
 };
 
 class GraphLivesGatherer {
@@ -36,6 +37,8 @@ class GraphLivesGatherer {
         allocate(batch, i, key, event);
       else if (is_free(batch.action[i]))
         free(key, batch.thread[i]);
+      else if (batch.action[i] == Action::kOom)
+        ++refusals_[process_of(batch.device[i])];
     }
     for (; mark < batch.marks.size(); ++mark) take_mark(batch.marks[mark]);
   }
@@ -52,8 +55,7 @@ class GraphLivesGatherer {
 
  private:
   bool has_exited(uint16_t device) const {
-    if (device >= tables_.devices.size()) return false;
-    const uint32_t process = tables_.devices[device].process;
+    const uint32_t process = process_of(device);
     return process < tables_.processes.size() && tables_.processes[process].exited_cleanly;
   }
 
@@ -115,6 +117,7 @@ class GraphLivesGatherer {
       take_task(tables_.devices[batch.device[i]].process, batch.stack[i], batch.size_bytes[i]);
     blocks_[key] = {batch.size_bytes[i], evidence.backward_passes, event, batch.stack[i],
                     batch.device[i]};
+    if (!refusals_.empty()) blocks_[key].refusals = refusals_[process_of(batch.device[i])];
   }
 
   void take_task(uint32_t process, uint32_t stack, uint64_t size_bytes) {
@@ -137,12 +140,25 @@ class GraphLivesGatherer {
     blocks_.erase(found);
   }
 
+  /// A request was refused in its life, for want of which its backward pass may never have come.
+  bool is_cut_off(const SavedBlock& block) const {
+    if (refusals_.empty()) return false;
+    const auto so_far = refusals_.find(process_of(block.device));
+    return so_far != refusals_.end() && so_far->second != block.refusals;
+  }
+
+  uint32_t process_of(uint16_t device) const {
+    return device < tables_.devices.size() ? tables_.devices[device].process : UINT32_MAX;
+  }
+
   void end(const SavedBlock& block, bool in_backward) {
     if (!block.is_saved || block.is_told) return;
     GraphLives& lives = evidence.by_stack[block.stack];
     lives.largest_bytes = std::max(lives.largest_bytes, block.size_bytes);
     if (in_backward) {
       ++lives.in_backward;
+    } else if (is_cut_off(block)) {
+      return;
     } else if (is_passed(block)) {
       ++lives.after_backward;
       lives.after_bytes += block.size_bytes;
@@ -188,6 +204,7 @@ class GraphLivesGatherer {
   Attributions attributions_;
   absl::flat_hash_map<uint64_t, SavedBlock> blocks_;
   std::vector<WorkPhase> phases_;    // by slot_of() a thread
+  absl::flat_hash_map<uint32_t, uint64_t> refusals_;  // by process
   // By module, and by what it is in: number of the last backward pass that ran through it, from 1.
   absl::flat_hash_map<std::string_view, uint64_t> last_pass_;
   std::vector<uint64_t> events_of_;  // by device, so far

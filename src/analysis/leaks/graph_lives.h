@@ -14,7 +14,8 @@
 
 namespace gpumemprof {
 
-/// Of the blocks of one stack that autograd saved.
+/// Of the blocks of one stack that autograd saved. Of what was live as its process was refused memory
+/// only what a backward pass freed is counted: the refusal may have cut its pass off.
 struct GraphLives {
   uint64_t in_backward = 0;       ///< freed while a node of autograd ran
   uint64_t after_backward = 0;    ///< freed outside, after a backward pass had ended
