@@ -246,6 +246,24 @@ TEST(Explanation, TheLineThatHeldHalfOfThePeakIsNextWhereARequestWasRefused) {
             "an ordinary machine has.");
 }
 
+TEST(Explanation, AdviceThatSavesHalfIsNextWhereNoMoreThanWasLiveWasRefused) {
+  MemorySource source = sample_source();  // 1000 B at its peak
+  Analysis analysis = analyze_all(source);
+  AdviceReport advice{.advice = {{.kind = "results_kept",
+                                  .fix = "Keep what is read later",
+                                  .bytes = 500,
+                                  .basis = SavingBasis::kSimulated}}};
+  const auto next_of = [&](uint64_t requested) {
+    analysis.ends.refused = {{.device = "cpu", .requested = PrintedSize{.bytes = requested, .least_bytes = requested}}};
+    return explain_peak(analysis, source.tables(), analysis.devices[0], "/opt/job", &advice).next;
+  };
+  const std::string kept = "Next: keep what is read later. That saves 500 B (50.0 %) of the peak, simulated.";
+  EXPECT_EQ(next_of(1000), kept);
+  EXPECT_EQ(next_of(1001), "Next: lower the request that was refused (1001 B), or what was live beside it.");
+  advice.advice[0].bytes = 499;
+  EXPECT_EQ(next_of(700), "Next: hold less of what train.py:41 step makes; it held 700 B (70.0 %) at the peak.");
+}
+
 /// Of the sample, 1000 B at its peak, with one refusal on its device.
 std::string next_after_refusal(const OomExplanation& oom) {
   MemorySource source = sample_source();

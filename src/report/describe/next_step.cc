@@ -88,6 +88,8 @@ class Decision {
       return say_lower(oom->asked_bytes);
     }
     if (!was_refused && say_what_is_wasted()) return;
+    // More than all that was live: nothing that is saved makes room for it.
+    if (was_refused && !was_more_than_live() && say_what_is_wasted(peak_ / 2)) return;
     // What an optimizer needs for its step, and gradients, are those of the weights, whatever the
     // batch.
     const bool is_in_optimizer =
@@ -125,8 +127,15 @@ class Decision {
     if (!next.empty()) say(next);
   }
 
-  /// The largest advice that has no price. That of a late backward pass has a condition, no price.
-  bool say_what_is_wasted() {
+  bool was_more_than_live() const {
+    const auto& refused = analysis_.ends.refused;
+    const bool is_asked = !refused.empty() && refused[0].requested;
+    return (is_asked ? refused[0].requested->least_bytes : refused_by_replay()) > peak_;
+  }
+
+  /// The largest advice that has no price, if it saves so much. That of a late backward pass has a
+  /// condition, no price.
+  bool say_what_is_wasted(uint64_t least_bytes = 1) {
     out_.asks_for_advice = true;
     if (!advice_) return false;
     const Advice* best = nullptr;
@@ -136,7 +145,7 @@ class Decision {
       const bool is_here = one.device == device_.device && !one.is_of_reserved;
       if (is_here && !has_price && one.bytes > (best ? best->bytes : 0)) best = &one;
     }
-    if (!best) return false;
+    if (!best || best->bytes < least_bytes) return false;
     const bool is_at_most = best->basis == SavingBasis::kAtStake;
     say(fmt::format("Next: {}{}. That saves {}{} of the peak{}.",
                     printable(uncapitalized(best->fix)),
