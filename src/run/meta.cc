@@ -1,6 +1,7 @@
 #include "run/meta.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
@@ -52,6 +53,13 @@ Json exit_json(int wait_status) {
   if (!WIFSIGNALED(wait_status)) return {{"code", WEXITSTATUS(wait_status)}};
   const int number = WTERMSIG(wait_status);
   return {{"signal", number}, {"signal_name", signal_name(number)}};
+}
+
+/// The program's too, until it sets another.
+Json address_space_limit() {
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return {};
+  return limit.rlim_cur;
 }
 
 Json kills_json(const KernelKills& kills) {
@@ -192,6 +200,7 @@ std::string meta_json(const RunMeta& meta) {
       {"kernel", std::string(system.sysname) + ' ' + system.release},
       {"machine", system.machine},
       {"cpu_count", sysconf(_SC_NPROCESSORS_ONLN)},
+      {"address_space_limit_bytes", address_space_limit()},
       {"run_pid", meta.run_pid},
       {"pid", meta.pid != 0 ? Json(meta.pid) : Json()},
       {"start_time", utc_time(meta.start_unix_ns)},

@@ -121,6 +121,7 @@ std::optional<ProgramEnd> run_of(const Json& meta) {
     }
   }
   take_exits(meta, &end);
+  end.address_space_limit_bytes = number_field(meta, "address_space_limit_bytes");
   auto exit = meta.find("exit");
   if (exit == meta.end()) {
     end.state = RunState::kElsewhere;

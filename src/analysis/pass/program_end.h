@@ -111,6 +111,7 @@ struct ProgramEnd {
   std::optional<uint64_t> kernel_kills;
   bool kills_are_of_cgroup = false;
   std::optional<uint64_t> memory_limit_bytes;  ///< of that cgroup
+  std::optional<uint64_t> address_space_limit_bytes;  ///< as it began (ulimit -v)
   uint64_t run_pid = 0;               ///< of `run` itself
   std::vector<LeftFile> left_in_shm;  ///< that nobody has open
 };

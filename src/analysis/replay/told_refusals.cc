@@ -85,6 +85,16 @@ void find_refusals_without_size(const Analysis& analysis, const Tables& tables,
   }
 }
 
+/// That which its `run` had when it began; absent where it had none, or nobody says.
+std::optional<uint64_t> address_space_limit(uint32_t process, const ProgramEnds& ends,
+                                            const Tables& tables) {
+  for (const ProgramEnd& run : ends.runs) {
+    if (tables.processes.size() == 1 || run.pid == tables.processes[process].pid)
+      return run.address_space_limit_bytes;
+  }
+  return std::nullopt;
+}
+
 /// The last request of a program that failed, where it was refused: an exit code alone does not tell.
 std::optional<RefusedRequest> caught_at_the_end(const ProgramEnds& ends, const Tables& tables,
                                                 const Analysis& analysis) {
@@ -104,7 +114,8 @@ std::optional<RefusedRequest> caught_at_the_end(const ProgramEnds& ends, const T
                                      last.served_count, last.largest_served_bytes},
         .rank = process.rank,
         .was_caught = true,
-        .stack = stack_lines(tables, last.stack)};
+        .stack = stack_lines(tables, last.stack),
+        .address_space_limit_bytes = address_space_limit(memory.process, ends, tables)};
   }
   return std::nullopt;
 }

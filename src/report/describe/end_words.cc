@@ -83,6 +83,11 @@ std::string what_was_left(const RefusedRequest& refused) {
   if (mappable && most <= *limit && *limit - most < kNear * refused.requested->least_bytes)
     return fmt::format(" The process may map {} (ulimit -v); it had mapped {} at most.",
                        format_bytes(*limit), format_bytes(most));
+  // Of a caught one nobody says what was mapped: the limit, where it is no more than twice what was
+  // wanted in all.
+  const uint64_t wanted = refused.told ? refused.told->live_bytes + refused.told->size_bytes : 0;
+  if (limit && !mapped && wanted >= *limit / 2)
+    return fmt::format(" The process may map {} (ulimit -v).", format_bytes(*limit));
   if (left) return fmt::format(" {} were free on the host just after.", format_bytes(*left));
   return "";
 }
