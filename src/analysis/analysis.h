@@ -101,6 +101,14 @@ struct Refusal {
 };
 inline constexpr size_t kMostRefusals = 1000;  ///< of a device: the first ones and the last are kept
 
+/// What was live on the device as a request was refused.
+struct RefusedMoment {
+  uint64_t number;  ///< Refusal::number
+  uint32_t thread;  ///< that asked
+  std::vector<Holder> holders;
+};
+inline constexpr size_t kMostRefusedMoments = 8;  ///< of a device: the first ones and the last
+
 /// One device of one process, or one memory that several of its allocators share.
 struct DeviceAnalysis {
   uint16_t device = 0;  ///< index in Tables::devices; for a sum, one of its parts
@@ -131,6 +139,9 @@ struct DeviceAnalysis {
   std::array<LifetimeBin, kLifetimeBins> lifetimes = {};
   Timeline timeline;
   std::vector<Refusal> refusals;  ///< kMostRefusals; figures.actions counts all
+  /// The last is that of the last refusal, if there were no more than kMostRefusals.
+  std::vector<RefusedMoment> refused_moments;
+  uint64_t allocated_since_refusal_bytes = 0;  ///< after the last one
   uint64_t last_alloc_event = 0;  ///< 0 as well where it allocated nothing
   uint64_t first_time_ns = 0;     ///< of its first event; 0 without one
   uint64_t last_time_ns = 0;

@@ -18,6 +18,8 @@ const char* severity_name(Severity severity);  ///< "info", "warning", "critical
 inline constexpr const char* kRoundsAfterSteps = "rounds of a line after the last step";
 /// The name of segments that are freed and allocated over and over.
 inline constexpr const char* kSegmentChurn = "segment_churn";
+/// The name of a refusal that came of an earlier attempt, whose exception holds its frames.
+inline constexpr const char* kHeldAttempt = "attempt_held_by_exception";
 
 /// One of several lines that a finding is about.
 struct FindingLine {

@@ -40,6 +40,8 @@ struct Gathered {
   uint64_t own_peak_event = 0;
   uint64_t last_alloc_event = 0;
   std::vector<Refusal> refusals;
+  std::vector<RefusedMoment> refused_moments;
+  uint64_t allocated_since_refusal_bytes = 0;
   UnaskedBytes unasked;  // of TensorFlow's pools
   StepSums steps;
   absl::flat_hash_map<uint64_t, OfStep> live_in_steps;  // by address
@@ -104,6 +106,7 @@ class Gatherer : public LiveObserver {
       device.unasked.on_peak();
     }
     device.last_alloc_event = batch_->first_event + i;
+    device.allocated_since_refusal_bytes += size;
     const uint32_t thread = batch_->thread[i];
     if (thread < threads_.size() && !is_of_driver(index)) {
       ++threads_[thread].alloc_count;
@@ -130,6 +133,8 @@ class Gatherer : public LiveObserver {
       if (device.refusals.size() == kMostRefusals) device.refusals.pop_back();
       device.refusals.push_back({batch_->size_bytes[i], batch_->first_event + i, batch_->stack[i],
                                  number, state.live_bytes});
+      device.allocated_since_refusal_bytes = 0;
+      if (number < kMostRefusals) keep_moment(i, index, number);
     }
     on_level(i, index, state);
   }
@@ -144,6 +149,12 @@ class Gatherer : public LiveObserver {
  private:
   static constexpr uint64_t kUnset = UINT64_MAX;
 
+  /// Goes through all stacks: not for requests that are refused over and over.
+  void keep_moment(size_t i, uint16_t index, uint64_t number) {
+    std::vector<RefusedMoment>& moments = devices[index].refused_moments;
+    if (moments.size() == kMostRefusedMoments) moments.pop_back();
+    moments.push_back({number, batch_->thread[i], state_.holders_now(index)});
+  }
   uint32_t process_of(uint16_t index) const {
     return index < process_of_.size() ? process_of_[index] : 0;
   }

@@ -100,3 +100,71 @@ def test_without_cpu_tensors_none_is_told(tmp_path):
     done = harness.record(tmp_path / "r", [harness.PYTHON, program], ["--no-cpu"]).ok()
     assert "refused" not in done.stderr.decode()
     assert not list(done.folder.glob("*.gmp"))
+
+
+RETRIES = """
+import resource, sys, torch
+def step(size):
+    batch = torch.empty(size, dtype=torch.uint8)
+    result = torch.empty(size, dtype=torch.uint8)
+def fit(size):
+    if size < 64 << 20:
+        torch.ones(10)
+        sys.exit("no batch fits")
+    try:
+        return step(size)
+    except RuntimeError:
+        if WITHIN:
+            return fit(size // 2)
+    return fit(size // 2)
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (3 << 29),) * 2)
+fit(1 << 30)
+"""
+
+
+def retry(folder, within):
+    (folder / "retry.py").write_text(RETRIES.replace("WITHIN", str(within)))
+    return harness.execute([harness.COMMAND, "run", "-o", folder / "r", harness.PYTHON, "retry.py"], cwd=folder)
+
+
+def test_a_retry_within_the_except_block_is_told_as_what_it_is(tmp_path):
+    """1.5 GiB are left; the first attempt needs 2 GiB, of which it gets one, and the exception keeps that."""
+    done = retry(tmp_path, within=True)
+    assert done.rc == 1 and b"no batch fits" in done.stderr
+    said = [line.removeprefix("gpumemprof: ") for line in done.stderr.decode().splitlines() if line.startswith("gpumemprof: ")]
+    analysis = harness.analysis(tmp_path / "r")
+    (refused,) = analysis["end"]["refused"]
+    count = 1 + len(analysis["end"]["caught"])
+    mib = refused["requested_bytes"] >> 20
+    assert said[0].startswith(f"Out of memory: {mib}.0 MiB were refused at retry.py:"), said[0]
+    assert f" step, the last of {count} requests, with " in said[0]
+    assert said[1] == "The program ended with exit code 1." and analysis["end"]["failure"] == "the program ran out of memory"
+    (finding,) = (one for one in analysis["findings"] if one["kind"] == "out_of_memory")
+    assert (finding["name"], finding["evidence"]["held_by_attempt_bytes"]) == ("attempt_held_by_exception", 1 << 30)
+    text = " ".join(harness.execute([harness.COMMAND, "analyze", "r"], cwd=tmp_path).ok().stdout.decode().split())
+    assert (
+        "Next: leave the except block before you try again at retry.py:14, and keep no exception: it holds the frames of "
+        "the attempt at retry.py:5, and their 1.00 GiB."
+    ) in text
+    note = "Note: The CPU allocator refused 1.00 GiB at" if count == 2 else f"Note: The CPU allocator refused {count - 1} requests before that, the largest of 1.00 GiB at retry.py:5 step."
+    assert note in text and "went on" not in text
+    assert harness.execute([harness.COMMAND, "analyze", tmp_path / "r", "--fail-on", "oom"]).rc == 3
+
+
+def test_a_retry_after_the_except_block_is_no_trouble(tmp_path):
+    done = retry(tmp_path, within=False).ok()
+    analysis = harness.analysis(tmp_path / "r")
+    assert [one["requested_bytes"] for one in analysis["end"]["caught"]] == [1 << 30]
+    assert analysis["end"]["refused"] == [] and [one for one in analysis["findings"] if one["kind"] == "out_of_memory"] == []
+    assert b"The CPU allocator refused 1.00 GiB at retry.py:5 step; the program went on.\n" in done.stderr
+
+
+def test_what_ulimit_allows_is_told_of_a_caught_refusal_too(tmp_path):
+    (tmp_path / "gives_up.py").write_text("import sys, torch\ntry:\n    torch.empty(8 << 30, dtype=torch.uint8)\nexcept RuntimeError:\n    sys.exit(1)\n")
+    run = ["bash", "-c", 'ulimit -v 6291456; exec "$@"', "bash", harness.COMMAND, "run", "-o", "r", harness.PYTHON, "gives_up.py"]
+    done = harness.execute(run, cwd=tmp_path)
+    first = "Out of memory: 8.00 GiB were refused at gives_up.py:3 <module>, with 0 B live on cpu. The process may map 6.00 GiB (ulimit -v)."
+    assert done.stderr.decode().splitlines()[:2] == [f"gpumemprof: {first}", "gpumemprof: The program ended with exit code 1."]
+    (refused,) = harness.analysis(tmp_path / "r")["end"]["refused"]
+    assert (refused["address_space_limit_bytes"], refused["address_space_bytes"]) == (6 << 30, None)

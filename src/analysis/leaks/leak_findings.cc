@@ -6,6 +6,7 @@
 
 #include "analysis/leaks/leak_groups.h"
 #include "analysis/leaks/leak_limit.h"
+#include "analysis/pass/held_attempt.h"
 #include "analysis/statistics/worth.h"
 #include "base/size.h"
 #include "trace/holder_lines.h"
@@ -44,7 +45,7 @@ std::optional<uint64_t> ended_by(uint16_t index, const ProgramEnds& ends, const 
   const DeviceAnalysis* of = find_device(analysis, index);
   const Refusal* last = !of || of->refusals.empty() ? nullptr : &of->refusals.back();
   if (ended_for_want_of(device, ends, tables.processes) ||
-      (last && gave_up_after(last->event, of->last_alloc_event, device.process, ends,
+      (last && gave_up_after(last->event, last_work_event(*of, ends), device.process, ends,
                              tables.processes)))
     return last ? last->size_bytes : 0;
   return std::nullopt;

@@ -168,6 +168,7 @@ TEST(ProgramEnds, AProgramThatFailsAfterARefusalThatItCaughtRanOutOfMemory) {
     analysis.devices.resize(1);
     analysis.devices[0].refusals = {{.size_bytes = 4096, .event = 50, .number = 3, .live_bytes = 70}};
     analysis.devices[0].last_alloc_event = last_alloc_event;
+    analysis.devices[0].allocated_since_refusal_bytes = last_alloc_event > 50 ? 4 : 0;
     add_program_ends(ends, all, &analysis);
     return analysis.ends;
   };
@@ -182,6 +183,41 @@ TEST(ProgramEnds, AProgramThatFailsAfterARefusalThatItCaughtRanOutOfMemory) {
   EXPECT_TRUE(ends_with(0, 49).refused.empty()) << "it did not fail";
   EXPECT_TRUE(ends_with(1, 51).refused.empty()) << "it went on";
   EXPECT_TRUE(ends_with(1, 49, 2).refused.empty()) << "who failed is not known";
+}
+
+/// train() is refused memory at line 5, calls itself at line 7, and gives up.
+TEST(ProgramEnds, ARefusalForWantOfWhatAnEarlierAttemptHoldsSaysSo) {
+  Tables tables;
+  tables.processes = {{.pid = 9, .host = "n"}};
+  tables.devices = {{.process = 0}};
+  const auto line = [&](uint32_t parent, uint32_t number) {
+    const Frame frame{tables.strings.intern("/me/t.py"), tables.strings.intern("train"), number};
+    return tables.stacks.push(parent, tables.stacks.intern_frame(frame));
+  };
+  const uint32_t first = line(0, 5), last = line(line(0, 7), 5);
+  ProgramEnds ends;
+  ends.runs = {{.host = "n", .pid = 9, .exit_code = 1, .address_space_limit_bytes = 8192}};
+  find_failure(&ends);
+  Analysis analysis;
+  analysis.devices.resize(1);
+  DeviceAnalysis& device = analysis.devices[0];
+  device.refusals = {{.size_bytes = 4096, .event = 5, .stack = first, .number = 0, .live_bytes = 6144},
+                     {.size_bytes = 2048, .event = 7, .stack = last, .number = 1, .live_bytes = 6244}};
+  device.refused_moments = {{0, 0, {{first, 5120, 1}}}, {1, 0, {{first, 5120, 1}, {last, 100, 1}}}};
+  device.last_alloc_event = 9, device.allocated_since_refusal_bytes = 300;
+  add_program_ends(ends, tables, &analysis);
+  ASSERT_EQ(analysis.ends.refused.size(), 1u);
+  EXPECT_EQ(analysis.ends.refused[0].told->number, 1u);
+  EXPECT_EQ(analysis.ends.refused[0].address_space_limit_bytes, 8192u);
+  EXPECT_EQ(analysis.ends.failure, "the program ran out of memory");
+  ASSERT_EQ(analysis.findings.size(), 1u);
+  const Finding& finding = analysis.findings[0];
+  EXPECT_EQ(finding.name, "attempt_held_by_exception");
+  EXPECT_EQ(finding.title, "2.00 KiB were refused, with 6.10 KiB live, of which an attempt that was over held 5.00 KiB");
+  EXPECT_THAT(finding.evidence, testing::Contains(testing::Pair("held_by_attempt_bytes", 5120)));
+  EXPECT_EQ(finding.fix,
+            "leave the except block before you try again at t.py:7, and keep no exception: it holds "
+            "the frames of the attempt at t.py:5, and their 5.00 KiB");
 }
 
 TEST(ProgramEnds, ARefusalThatEndedAProgramIsAFindingWhereNoReplayHasOne) {

@@ -8,8 +8,10 @@
 
 #include "allocator/config.h"
 #include "analysis/pass/end_in_doubt.h"
+#include "analysis/pass/held_attempt.h"
 #include "analysis/replay/snapshot_device.h"
 #include "base/size.h"
+#include "trace/holder_lines.h"
 #include "trace/process_end.h"
 
 namespace gpumemprof {
@@ -102,7 +104,8 @@ std::optional<RefusedRequest> caught_at_the_end(const ProgramEnds& ends, const T
     if (device.refusals.empty() || device.device >= tables.devices.size()) continue;
     const Device& memory = tables.devices[device.device];
     const Refusal& last = device.refusals.back();
-    if (!gave_up_after(last.event, device.last_alloc_event, memory.process, ends, tables.processes))
+    if (!gave_up_after(last.event, last_work_event(device, ends), memory.process, ends,
+                       tables.processes))
       continue;
     const Process& process = tables.processes[memory.process];
     const uint64_t bytes = last.size_bytes;
@@ -173,8 +176,19 @@ const Process* recorded_process(const NamedProcess& named, const Tables& tables)
   return found == tables.processes.end() ? nullptr : &*found;
 }
 
+void tell_held_attempt(const HeldAttempt& held, const Tables& tables, Finding* finding) {
+  const std::string bytes = format_bytes(held.bytes);
+  finding->name = kHeldAttempt;
+  finding->title += ", of which an attempt that was over held " + bytes;
+  finding->evidence.emplace_back("held_by_attempt_bytes", held.bytes);
+  finding->fix = "leave the except block before you try again at " +
+                 short_line(tables, held.again) + ", and keep no exception: it holds the frames " +
+                 "of the attempt at " + short_line(tables, headline_node(tables, held.stack)) +
+                 ", and their " + bytes;
+}
+
 /// Of the refusals that ended a program those that no replay explains: a host's have none.
-void add_refusal_findings(const ProgramEnds& ends, Analysis* analysis) {
+void add_refusal_findings(const ProgramEnds& ends, const Tables& tables, Analysis* analysis) {
   for (const RefusedRequest& refused : ends.refused) {
     if (!refused.told) continue;
     const DeviceAnalysis* device = find_device(*analysis, refused.told->device);
@@ -192,6 +206,9 @@ void add_refusal_findings(const ProgramEnds& ends, Analysis* analysis) {
                       {"live_bytes", event->live_bytes}},
          .stack = event->stack,
          .device = device->device});
+    if (event->number != device->refusals.back().number) continue;
+    if (const auto held = held_attempt(*device, tables))
+      tell_held_attempt(*held, tables, &analysis->findings.back());
   }
 }
 
@@ -256,7 +273,7 @@ void add_program_ends(ProgramEnds ends, const Tables& tables, Analysis* analysis
   }
   find_told_refusals(*analysis, tables, &ends);
   find_refusals_without_size(*analysis, tables, &ends);
-  add_refusal_findings(ends, analysis);
+  add_refusal_findings(ends, tables, analysis);
   analysis->ends = std::move(ends);
 }
 

@@ -197,6 +197,8 @@ std::string refusal_sentence(const RefusedRequest& refused, const OomExplanation
     text += fmt::format(" in process {}", refused.raised_again_from);
   else if (!refused.raised_again_in.empty())
     text += " in " + printable(refused.raised_again_in);
+  if (refused.was_caught && refused.told && refused.told->number != 0)
+    text += fmt::format(", the last of {} requests", format_count(refused.told->number + 1));
   std::string live, when;
   if (explained)
     live = format_bytes(explained->moment.figures.active_bytes);

@@ -89,6 +89,21 @@ TEST(EndWords, ALimitThatIsNearIsToldAndOneThatIsFarIsNot) {
             "Out of memory: 256 MiB were refused, with 10.0 MiB live on cpu just after it.");
 }
 
+TEST(EndWords, OfACaughtRefusalTheLimitIsToldIfHalfOfItWasWanted) {
+  RefusedRequest one = refused_on_cpu(256 * kMiB);
+  one.was_caught = true;
+  one.told = {.number = 10, .size_bytes = 256 * kMiB, .live_bytes = 1280 * kMiB};
+  one.address_space_limit_bytes = 3072 * kMiB;
+  const std::string refused =
+      "Out of memory: 256 MiB were refused, the last of 11 requests, with 1.25 GiB live on cpu.";
+  EXPECT_EQ(refusal_sentence(one, nullptr, ""), refused + " The process may map 3.00 GiB (ulimit -v).");
+  one.told->live_bytes -= 1;
+  EXPECT_EQ(refusal_sentence(one, nullptr, ""), refused);
+  one.told->number = 0;
+  EXPECT_EQ(refusal_sentence(one, nullptr, ""),
+            "Out of memory: 256 MiB were refused, with 1.25 GiB live on cpu.");
+}
+
 TEST(EndWords, WhatTheHostHadFreeIsTold) {
   RefusedRequest one = refused_on_cpu(256 * kMiB);
   one.host_free_bytes = 64 * kMiB;

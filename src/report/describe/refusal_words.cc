@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "analysis/pass/held_attempt.h"
 #include "analysis/replay/snapshot_device.h"
 #include "base/size.h"
 #include "report/describe/facts.h"
@@ -60,8 +61,23 @@ std::vector<std::string> caught_refusal_sentences(const Analysis& analysis, cons
                                                         format_bytes(largest.size_bytes));
     if (largest.stack != 0)
       text += " at " + headline_text(tables, headline_node(tables, largest.stack), working_folder);
-    if (went_on_after(caught.back(), analysis, tables, device)) text += "; the program went on";
-    out.push_back(text + '.');
+    const bool gave_up = std::ranges::any_of(analysis.ends.refused, [&](const RefusedRequest& one) {
+      return one.was_caught && one.told && one.told->device == device.device;
+    });
+    if (gave_up)
+      text += " before that";
+    else if (went_on_after(caught.back(), analysis, tables, device))
+      text += "; the program went on";
+    text += '.';
+    // Of a program that gave up, a finding tells it.
+    if (const auto held = gave_up ? std::nullopt : held_attempt(device, tables))
+      text += fmt::format(" When the last one was refused, {} of the attempt at {} were still live, "
+                          "though it was over: leave the except block before you try again at {}, "
+                          "and keep no exception.",
+                          format_bytes(held->bytes),
+                          headline_text(tables, headline_node(tables, held->stack), working_folder),
+                          headline_text(tables, held->again, working_folder));
+    out.push_back(std::move(text));
   }
   return out;
 }
