@@ -266,7 +266,7 @@ Result<Analysis> analyze_source(EventSource& source, const AnalysisOptions& opti
     device.step_levels = moments.take_levels(device.device);
     device.live_moments = moments.take_moments(device.device);
   }
-  add_fixes_of_inputs(source.tables(), &analysis);
+  add_fixes_of_inputs(&analysis);
   analysis.moments = categories.moments();
   take_sums(sums, sum_state, sum_gatherer, sum_moments, source.tables(), &analysis);
   analysis.threads.resize(source.tables().threads.size());

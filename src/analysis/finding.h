@@ -43,6 +43,7 @@ struct Finding {
   double confidence = 1;           ///< 0 to 1; 1 where all of it is counted or replayed
   uint32_t stack = 0;              ///< StackTable id of the line that matters; 0: none
   std::vector<FindingLine> lines;  ///< where there are several: all, the one that matters first
+  std::vector<uint32_t> stacks;    ///< StackTable ids, of a leak: those that keep, of all its lines
   std::string fix;      ///< what to do, one sentence; empty where nothing is proved to help
   bool is_fix_simulated = false;  ///< the fix was replayed and helps: `bytes` are by the replay
   uint16_t device = 0;  ///< index in Tables::devices

@@ -170,16 +170,16 @@ std::string of_processes(const Finding& finding) {
 /// it.
 void find_leaking(const PracticeEvidence& evidence, const DeviceAnalysis& device,
                   Candidates* out) {
-  const Tables& tables = evidence.tables;
   std::map<std::string, PracticeCandidate> by_name;
   for (const Finding& finding : evidence.analysis.findings) {
     if (finding.kind != FindingKind::kLeak || finding.name == "gradients_kept") continue;
     if (finding.device != device.device) continue;
-    std::set<uint32_t> frames;
-    add_frames_of(finding, tables, &frames);
-    const bool is_input = keeps_inputs(finding, device, tables);
+    const uint64_t bytes = leak_bytes_at_peak(finding, device).value_or(0);
+    if (bytes == 0) continue;  // it begins after the peak
+    const bool is_input = keeps_inputs(finding, device);
     PracticeCandidate& candidate =
         by_name.try_emplace(is_input ? "inputs" : finding.name, device).first->second;
+    for (const uint32_t stack : finding.stacks) candidate.change.group_of[stack] = 0;
     if (candidate.advice.kind.empty()) {
       candidate.tell(is_input                   ? "inputs_kept"
                      : finding.name == "growth" ? "leak"
@@ -188,11 +188,7 @@ void find_leaking(const PracticeEvidence& evidence, const DeviceAnalysis& device
       candidate.advice.stack = finding.stack;
     }
     uint64_t& kept_bytes = candidate.advice.evidence[0].second;
-    for (const CategoryHolder& holder : device.categories.at_peak) {
-      if (!frames.contains(tables.stacks.node(leak_line(tables, holder.stack)).frame)) continue;
-      candidate.change.group_of[holder.stack] = 0;
-      kept_bytes += holder.bytes;
-    }
+    kept_bytes += bytes;
     // Where steps are marked it is known when it could have been freed, and simulated.
     const bool is_of_rounds =
         std::ranges::find(finding.facts, "round", &std::pair<std::string, std::string>::first) !=

@@ -1,4 +1,5 @@
 // What is data, and what only looks like it.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "analysis/advice/practices.h"
@@ -162,6 +163,25 @@ TEST(DataPractices, MappedFilesAreSuggestedOnlyBeforeTheFirstBackwardPass) {
   EXPECT_FALSE(suggests());
 }
 
+/// The same line makes 900 B in training, by other calls, and 100 B that stay after each round.
+TEST(DataPractices, OfALeakWhatItsOwnCallsHaveOfThePeakIsTold) {
+  DataAtPeak run;
+  run.hold({.category = Category::kActivation}, 900, "/site-packages/torch/a.py", 9);
+  run.hold({.category = Category::kActivation}, 100, "/site-packages/torch/b.py", 9);
+  auto& device = run.analysis.devices[0];
+  for (const CategoryHolder& one : device.categories.at_peak)
+    device.holders_at_peak.push_back({one.stack, one.bytes, one.count});
+  const uint32_t kept = device.holders_at_peak[1].stack;
+  run.analysis.findings = {{.kind = FindingKind::kLeak,
+                            .name = "activations_kept",
+                            .stack = run.tables.stacks.node(kept).parent,
+                            .stacks = {kept}}};
+  const auto leak = std::pair<std::string, uint64_t>("activations_kept", 100);
+  EXPECT_THAT(run.found(), testing::Contains(leak));
+  device.holders_at_peak.pop_back();  // it began after the peak
+  EXPECT_THAT(run.found(), testing::Not(testing::Contains(testing::Key("activations_kept"))));
+}
+
 /// A worker with 50 B at its peak leaks, as five others do; its parent holds 1,000 B.
 TEST(DataPractices, ALeakOfAWorkerIsToldThoughItsParentHoldsMore) {
   DataAtPeak run;
@@ -174,11 +194,13 @@ TEST(DataPractices, ALeakOfAWorkerIsToldThoughItsParentHoldsMore) {
                     run.tables.strings.intern("serve"), 9};
   const uint32_t stack = run.tables.stacks.push(0, run.tables.stacks.intern_frame(frame));
   worker.categories.at_peak = {{.stack = stack, .bytes = 50, .count = 1}};
+  worker.holders_at_peak = {{stack, 50, 1}};
   run.analysis.findings = {{.kind = FindingKind::kLeak,
                             .name = "worker_growth",
                             .title = "a worker keeps more",
                             .evidence = {{"processes", 6}},
                             .stack = stack,
+                            .stacks = {stack},
                             .device = 1}};
   std::vector<PracticeCandidate> found;
   find_data_practices({run.analysis, run.tables, run.graph}, &found);

@@ -30,6 +30,7 @@ struct HeldAtPeak {
   }
   void hold(Category category, uint32_t stack, uint64_t bytes, const char* name = "") {
     analysis.devices[0].figures.peak_bytes += bytes;
+    analysis.devices[0].holders_at_peak.push_back({stack, bytes, 1});
     analysis.devices[0].categories.at_peak.push_back({.stack = stack,
                                                       .category = category,
                                                       .name = tables.strings.intern(name),
@@ -231,7 +232,8 @@ TEST(Practices, TheSameBlocksAreOfferedOnce) {
     return source;
   };
   run.analysis.findings.push_back(
-      {.kind = FindingKind::kLeak, .name = "hook_stores", .title = "a hook", .stack = gradients[0]});
+      {.kind = FindingKind::kLeak, .name = "hook_stores", .title = "a hook", .stack = gradients[0],
+       .stacks = {gradients[0], gradients[1]}});
   const auto report = advise_on_recording(run.analysis, run.tables, open, {});
   ASSERT_TRUE(report);
   ASSERT_EQ(report->advice.size(), 1u);
@@ -269,6 +271,7 @@ TEST(Practices, AGraphThatNothingNeededIsTheFixOfALeakThatKeepsIt) {
                                    .title = "kept",
                                    .facts = {{"round", "train.py:11"}},
                                    .stack = leak_line(run.tables, made),
+                                   .stacks = {made},
                                    .fix = "keep numbers"});
   const auto report = advise_on_recording(run.analysis, run.tables, open, {});
   ASSERT_TRUE(report);

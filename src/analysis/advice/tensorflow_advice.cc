@@ -7,6 +7,7 @@
 #include <string>
 
 #include "analysis/advice/practices.h"
+#include "analysis/leaks/leak_findings.h"
 #include "analysis/pass/op_names.h"
 #include "base/size.h"
 
@@ -172,7 +173,7 @@ std::string why_leaks_come_first(const Analysis& analysis, const DeviceAnalysis&
   for (const Finding& one : analysis.findings) {
     const bool is_part = std::ranges::find(device.parts, one.device) != device.parts.end();
     if (one.kind != FindingKind::kLeak || (one.device != device.device && !is_part)) continue;
-    bytes += one.bytes.value_or(0), ++leaks;
+    bytes += leak_bytes_at_peak(one, device).value_or(one.bytes.value_or(0)), ++leaks;
   }
   if (2 * bytes <= device.figures.peak_bytes) return {};
   return leaks == 1 ? "a leak has " + format_bytes(bytes) + " of the peak: end it, and record again"

@@ -274,6 +274,11 @@ Finding leak_finding(const LeakGroup& group, const Tables& tables, const Analysi
                                            : leak.is_after_steps
                                                ? kRoundsAfterSteps
                                                : "rounds of a line, as no steps are marked");
+  for (const Leak* line : group.lines) {
+    // The blocks of one size without a stack are no stack's.
+    for (const LeakStack& one : line->stacks)
+      if (one.told_by_bytes == 0) finding.stacks.push_back(one.stack);
+  }
   if (group.lines.size() == 1) return finding;
   for (const Leak* line : group.lines) {
     finding.lines.push_back({line->node, short_line(tables, line->node), line->live_bytes,
@@ -340,28 +345,33 @@ void add_leak_findings(const std::vector<ProcessHistory>& histories, const Table
   }
 }
 
-bool keeps_inputs(const Finding& finding, const DeviceAnalysis& device, const Tables& tables) {
-  if (finding.name != kGrowth || finding.device != device.device) return false;
-  const auto frame_of = [&](uint32_t node) { return tables.stacks.node(node).frame; };
-  uint64_t input_bytes = 0, bytes = 0;
-  for (const CategoryHolder& holder : device.categories.at_peak) {
-    const uint32_t frame = frame_of(leak_line(tables, holder.stack));
-    const bool is_of_it = frame == frame_of(finding.stack) ||
-                          std::ranges::any_of(finding.lines, [&](const FindingLine& line) {
-                            return frame == frame_of(line.stack);
-                          });
-    if (!is_of_it) continue;
-    bytes += holder.bytes;
-    if (holder.category == Category::kInput) input_bytes += holder.bytes;
+std::optional<uint64_t> leak_bytes_at_peak(const Finding& finding, const DeviceAnalysis& device) {
+  if (finding.stacks.empty() || finding.device != device.device) return {};
+  uint64_t bytes = 0;
+  for (const Holder& holder : device.holders_at_peak) {
+    if (std::ranges::find(finding.stacks, holder.stack) != finding.stacks.end())
+      bytes += holder.bytes;
   }
-  return 2 * input_bytes > bytes;
+  return bytes;
 }
 
-void add_fixes_of_inputs(const Tables& tables, Analysis* analysis) {
+bool keeps_inputs(const Finding& finding, const DeviceAnalysis& device) {
+  const auto at_peak = leak_bytes_at_peak(finding, device);
+  if (finding.name != kGrowth || !at_peak) return false;
+  uint64_t input_bytes = 0;
+  for (const CategoryHolder& holder : device.categories.at_peak) {
+    if (holder.category != Category::kInput) continue;
+    if (std::ranges::find(finding.stacks, holder.stack) != finding.stacks.end())
+      input_bytes += holder.bytes;
+  }
+  return 2 * input_bytes > *at_peak;
+}
+
+void add_fixes_of_inputs(Analysis* analysis) {
   for (Finding& finding : analysis->findings) {
     if (finding.kind != FindingKind::kLeak || tells_views(finding)) continue;
     const DeviceAnalysis* device = find_device(*analysis, finding.device);
-    if (device && keeps_inputs(finding, *device, tables))
+    if (device && keeps_inputs(finding, *device))
       finding.fix = "keep numbers or paths instead of used batches";
   }
 }

@@ -30,11 +30,15 @@ struct LeakContext {
 void add_leak_findings(const std::vector<ProcessHistory>& histories, const Tables& tables,
                        const LeakContext& context, Analysis* analysis);
 
-/// Whether what grows for no known cause is batches, by what is live of its lines at the peak.
-bool keeps_inputs(const Finding& finding, const DeviceAnalysis& device, const Tables& tables);
+/// What the stacks of a leak have of the device's peak; absent where its stacks are unknown, or it is
+/// another device's.
+std::optional<uint64_t> leak_bytes_at_peak(const Finding& finding, const DeviceAnalysis& device);
+
+/// Whether what grows for no known cause is batches, by what is live of its stacks at the peak.
+bool keeps_inputs(const Finding& finding, const DeviceAnalysis& device);
 
 /// Gives these the fix for batches. Where the categories of the devices are known.
-void add_fixes_of_inputs(const Tables& tables, Analysis* analysis);
+void add_fixes_of_inputs(Analysis* analysis);
 
 // Who holds what a leak keeps, in its finding, or why nobody knows.
 

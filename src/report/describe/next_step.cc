@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "analysis/finding.h"
+#include "analysis/leaks/leak_findings.h"
 #include "analysis/oom_message/byte_range.h"
 #include "analysis/replay/settings_study.h"
 #include "analysis/replay/snapshot_device.h"
@@ -60,6 +61,15 @@ class Decision {
     return makeup_.cannot_checkpoint ? "" : " or checkpointing";
   }
 
+  /// "stop the leak: "; one that came after the peak, or is a small part of it, does not lower it.
+  std::string stop_the_leak(const Finding& worst) const {
+    if (worst.kind != FindingKind::kLeak) return "";
+    const auto at_peak = leak_bytes_at_peak(worst, device_);
+    if (!at_peak || *at_peak >= peak_ / kSentenceShare) return "stop the leak: ";
+    const std::string part = *at_peak == 0 ? "none of it" : format_bytes(*at_peak) + " of it";
+    return fmt::format("stop the leak ({} in this peak): ", part);
+  }
+
   /// What goes with a step is what the size of a batch decides.
   void decide() {
     const PeakWork& work = device_.categories.peak;
@@ -77,10 +87,7 @@ class Decision {
         worst && worst->kind == FindingKind::kSteadyGrowth && worst->stack == 0;
     const bool was_refused = !refused.empty() || refused_by_replay() != 0;
     if (is_of_no_line && !was_refused && say_what_is_wasted()) return;
-    if (worst) {
-      return say((worst->kind == FindingKind::kLeak ? "Next: stop the leak: " : "Next: ") +
-                 printable(worst->fix) + '.');
-    }
+    if (worst) return say("Next: " + stop_the_leak(*worst) + printable(worst->fix) + '.');
     const OomExplanation* oom = explained_refusal();
     if (oom && say_what_stood_in_the_way(*oom)) return;
     if (oom && !was_near_the_peak(*oom)) {
