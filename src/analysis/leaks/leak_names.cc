@@ -171,6 +171,13 @@ constexpr Rule kRules[] = {
     {[](const LeakEvidence& e) { return is_scalar(e) && keeps_graphs(e); },
      {"loss_kept_with_graph", "a loss or metric is kept together with its graph",
       "keep the number: loss.item(), or loss.detach() if it must stay on the device"}},
+    // No backward pass ran: detaching one list leaves the graph that a loop's variable carries on.
+    {[](const LeakEvidence& e) {
+       return is_graph_whole(e) && !e.grows_one_block && !e.is_training;
+     },
+     {kEvaluation.name, kEvaluation.title,
+      "run the loop under torch.no_grad() or torch.inference_mode(): no backward pass uses the "
+      "graphs"}},
     {[](const LeakEvidence& e) { return is_graph_whole(e) && !e.grows_one_block; }, kEvaluation},
     // Made outside of modules: batches, targets, what a loss is computed from.
     {[](const LeakEvidence& e) { return keeps_graphs(e) && !e.in_module; },
