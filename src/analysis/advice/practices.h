@@ -109,6 +109,9 @@ struct PracticeEvidence {
   const StackSizes* made_by(uint32_t stack) const;
 };
 
+/// Without the graph, only the input and the output of one operation exist at a time.
+inline constexpr uint64_t kOperands = 2;
+
 // One file per group of practices; each appends the practices with evidence.
 void find_gradient_practices(const PracticeEvidence& evidence, Candidates* candidates);
 void find_activation_practices(const PracticeEvidence& evidence, Candidates* candidates);

@@ -18,9 +18,6 @@
 namespace gpumemprof {
 namespace {
 
-/// Without the graph, only the input and the output of one operation exist at a time.
-constexpr uint64_t kOperands = 2;
-
 /// No backward pass ever came for what the stack saved.
 bool is_not_needed(const GraphLives& lives) {
   return lives.without_backward > 0 && lives.in_backward == 0;

@@ -74,14 +74,19 @@ void find_unused(const PracticeEvidence& evidence, Candidates* out) {
     if (holder.category == Category::kActivation) activation_bytes += holder.bytes;
     candidate.change.group_of[holder.stack] = is_backward ? 0 : TraceChange::kUnlessDerived;
   }
+  uint64_t largest = 0;
   for (const auto& [stack, lives] : evidence.graph.by_stack) {
     const Attribution work = evidence.work_of(stack);
     if (work.phase == WorkPhase::kBackward) continue;
-    if (is_theirs(work.module))
-      candidate.change.group_of[stack] = TraceChange::kUnlessDerived;
-    else
+    if (!is_theirs(work.module)) {
       candidate.change.sources.insert(stack);
+      continue;
+    }
+    candidate.change.group_of[stack] = TraceChange::kUnlessDerived;
+    if (const StackSizes* made = evidence.made_by(stack))
+      largest = std::max(largest, made->largest_bytes);
   }
+  candidate.change.stays_bytes = kOperands * largest;
   candidate.tell("gradients_unused",
                  "parameters that no optimizer updates have gradients, " +
                      format_bytes(gradient_bytes) + ", made at " +
