@@ -102,7 +102,7 @@ struct Refusal {
 inline constexpr size_t kMostRefusals = 1000;  ///< of a device: the first ones and the last are kept
 
 /// What was live on the device as a request was refused.
-struct RefusedMoment {
+struct LiveAtRefusal {
   uint64_t number;  ///< Refusal::number
   uint32_t thread;  ///< that asked
   std::vector<Holder> holders;
@@ -140,7 +140,7 @@ struct DeviceAnalysis {
   Timeline timeline;
   std::vector<Refusal> refusals;  ///< kMostRefusals; figures.actions counts all
   /// The last is that of the last refusal, if there were no more than kMostRefusals.
-  std::vector<RefusedMoment> refused_moments;
+  std::vector<LiveAtRefusal> refused_moments;
   uint64_t allocated_since_refusal_bytes = 0;  ///< after the last one
   uint64_t last_alloc_event = 0;  ///< 0 as well where it allocated nothing
   uint64_t first_time_ns = 0;     ///< of its first event; 0 without one

@@ -40,7 +40,7 @@ struct Gathered {
   uint64_t own_peak_event = 0;
   uint64_t last_alloc_event = 0;
   std::vector<Refusal> refusals;
-  std::vector<RefusedMoment> refused_moments;
+  std::vector<LiveAtRefusal> refused_moments;
   uint64_t allocated_since_refusal_bytes = 0;
   UnaskedBytes unasked;  // of TensorFlow's pools
   StepSums steps;
@@ -151,7 +151,7 @@ class Gatherer : public LiveObserver {
 
   /// Goes through all stacks: not for requests that are refused over and over.
   void keep_moment(size_t i, uint16_t index, uint64_t number) {
-    std::vector<RefusedMoment>& moments = devices[index].refused_moments;
+    std::vector<LiveAtRefusal>& moments = devices[index].refused_moments;
     if (moments.size() == kMostRefusedMoments) moments.pop_back();
     moments.push_back({number, batch_->thread[i], state_.holders_now(index)});
   }

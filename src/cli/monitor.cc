@@ -21,10 +21,10 @@ struct Seen {
   double sum = 0;
 };
 
-class Screen {
+class MonitorScreen {
  public:
   /// `to_stdout`: the samples themselves go there, so lines for people go to stderr.
-  explicit Screen(bool samples_on_stdout) : out_(samples_on_stdout ? stderr : stdout) {}
+  explicit MonitorScreen(bool samples_on_stdout) : out_(samples_on_stdout ? stderr : stdout) {}
 
   void say(const std::string& line) { std::fprintf(out_, "%s\n", printable(line).c_str()); }
   void show(const std::vector<TelemetryEvent>& events) {
@@ -63,7 +63,7 @@ int monitor(WatchArguments& arguments) {
   auto watched = open_watched(&arguments);
   if (!watched) return report_error("", watched.error());
   auto& [sampler, writer] = *watched;
-  Screen screen(arguments.output == "-");
+  MonitorScreen screen(arguments.output == "-");
   screen.say("Monitoring " + sampler.subject());
   for (const std::string& note : sampler.notes()) screen.say("Note: " + note);
   if (!arguments.device.notes.empty()) screen.say("Note: " + arguments.device.notes);

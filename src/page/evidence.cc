@@ -10,7 +10,7 @@ namespace gpumemprof {
 namespace {
 
 /// In quotes, as a filter reads it.
-std::string in_quotes(std::string_view text) {
+std::string in_filter_quotes(std::string_view text) {
   // A backslash right before the closing quote would hide it.
   while (text.ends_with('\\')) text.remove_suffix(1);
   std::string out = "\"";
@@ -41,13 +41,13 @@ constexpr const char* kViewNames[] = {"holders", "space", "whatif"};
 }  // namespace
 
 std::string filter_of(const EvidencePlace& evidence, const Tables& tables) {
-  if (!evidence.category.empty()) return "category:" + in_quotes(evidence.category);
-  if (!evidence.module.empty()) return "module:" + in_quotes(evidence.module);
+  if (!evidence.category.empty()) return "category:" + in_filter_quotes(evidence.category);
+  if (!evidence.module.empty()) return "module:" + in_filter_quotes(evidence.module);
   std::string out;
   size_t terms = 0;
   for (const uint32_t node : evidence.lines) {
     const std::string term =
-        "line:" + in_quotes(headline_text(tables, headline_node(tables, node), ""));
+        "line:" + in_filter_quotes(headline_text(tables, headline_node(tables, node), ""));
     if (++terms > Filter::kMostTerms || out.size() + term.size() >= Filter::kMostBytes) break;
     out += (out.empty() ? "" : " ") + term;
   }

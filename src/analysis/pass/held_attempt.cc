@@ -38,7 +38,7 @@ bool is_below(uint32_t stack, uint32_t node, const Tables& tables) {
 
 /// Of what `earlier` had below the node; 0 where any of it worth a hundredth was freed by `later`.
 /// What loops keep is no attempt's: of each of its stacks the block of the last round is freed.
-uint64_t bytes_kept(const RefusedMoment& earlier, const RefusedMoment& later, uint32_t node,
+uint64_t bytes_kept(const LiveAtRefusal& earlier, const LiveAtRefusal& later, uint32_t node,
                     const Tables& tables) {
   constexpr uint64_t kFewShare = 100;
   absl::flat_hash_map<uint32_t, uint64_t> still;
@@ -60,9 +60,9 @@ uint64_t bytes_kept(const RefusedMoment& earlier, const RefusedMoment& later, ui
 std::optional<HeldAttempt> held_attempt(const DeviceAnalysis& device, const Tables& tables) {
   if (device.refused_moments.size() < 2) return std::nullopt;
   const Refusal& last = device.refusals.back();
-  const RefusedMoment& then = device.refused_moments.back();
+  const LiveAtRefusal& then = device.refused_moments.back();
   if (then.number != last.number) return std::nullopt;
-  for (const RefusedMoment& moment :
+  for (const LiveAtRefusal& moment :
        std::span(device.refused_moments).first(device.refused_moments.size() - 1)) {
     const auto first = std::ranges::find(device.refusals, moment.number, &Refusal::number);
     if (first == device.refusals.end() || moment.thread != then.thread) continue;

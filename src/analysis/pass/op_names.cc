@@ -10,7 +10,7 @@ namespace gpumemprof {
 namespace {
 
 /// "MatMul_1" -> "MatMul": TensorFlow numbers names that it has given out before.
-std::string_view without_number(std::string_view part) {
+std::string_view without_copy_number(std::string_view part) {
   const size_t digits = part.find_last_not_of("0123456789");
   const bool is_numbered =
       digits != part.npos && digits + 1 < part.size() && part[digits] == '_' && digits > 0;
@@ -24,7 +24,7 @@ bool is_one_of(std::string_view word, const std::array<std::string_view, N>& wor
 
 /// What calls of functions put before the names that are inside.
 bool is_call(std::string_view part) {
-  return is_one_of(without_number(part),
+  return is_one_of(without_copy_number(part),
                    std::to_array<std::string_view>({"StatefulPartitionedCall", "PartitionedCall",
                                                     "while", "cond", "body", "true_fn", "false_fn",
                                                     "ArithmeticOptimizer", "ConstantFolding"}));
@@ -33,7 +33,7 @@ bool is_call(std::string_view part) {
 /// The scope in which Keras' optimizers update variables: their class's name in snake case (Keras
 /// 3), or as it is (Keras 2).
 bool is_optimizer(std::string_view part) {
-  std::string word(without_number(part));
+  std::string word(without_copy_number(part));
   for (char& c : word) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
   return is_one_of(
       std::string_view(word),
@@ -44,7 +44,7 @@ bool is_optimizer(std::string_view part) {
 
 /// Types that only tf.data has.
 bool is_input(std::string_view part) {
-  const std::string_view type = without_number(part);
+  const std::string_view type = without_copy_number(part);
   return type.find("Dataset") != type.npos || type.starts_with("Iterator") ||
          type.starts_with("Optional") || type == "optional" || type.ends_with("Iterator") ||
          type.ends_with("IteratorV2") || type.ends_with("IteratorV3");
@@ -53,7 +53,7 @@ bool is_input(std::string_view part) {
 /// Scopes that one operation makes around those which it consists of, in Keras and TensorFlow
 /// itself; a layer is what stands before them.
 bool is_inside_operation(std::string_view part) {
-  const std::string_view type = without_number(part);
+  const std::string_view type = without_copy_number(part);
   if (type.ends_with("Op") || type.ends_with("WithLogits")) return true;  // ReadVariableOp, …
   return is_one_of(
              type,
@@ -102,7 +102,7 @@ std::string_view layer_of(std::string_view scope_and_operation) {
 /// "__inference_train_step_123" -> "train_step"; empty for another name.
 std::string_view function_of(std::string_view name) {
   constexpr std::string_view kCall = "__inference_";
-  return name.starts_with(kCall) ? without_number(name.substr(kCall.size())) : std::string_view{};
+  return name.starts_with(kCall) ? without_copy_number(name.substr(kCall.size())) : std::string_view{};
 }
 
 /// The part of the work that code of TensorFlow or Keras is, by its file.
@@ -155,7 +155,7 @@ OperationName parse_operation_name(std::string_view name) {
   out.has_scope = name.find('/') != name.npos;
   Parts parts{name};
   while (is_call(parts.peek()) && parts.rest.find('/') != parts.rest.npos) parts.next();
-  const std::string_view first = without_number(parts.peek());
+  const std::string_view first = without_copy_number(parts.peek());
   if (first == "gradient_tape" || first == "gradients") {
     parts.next();
     out.phase = Phase::kGradient;

@@ -20,8 +20,6 @@
 namespace gpumemprof {
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr size_t kMostBytes = 16u << 20;
 constexpr size_t kMostFiles = 10'000;
 constexpr size_t kMostDumps = 1000;
@@ -40,16 +38,16 @@ bool is_folder(const std::string& path) {
 }
 
 template <class End>
-void take_exit(const Json& exit, End* end) {
+void take_exit(const nlohmann::json& exit, End* end) {
   end->signal = text_field(exit, "signal_name");
   if (auto code = number_field(exit, "code"); code && *code <= 255)
     end->exit_code = static_cast<int>(*code);
 }
 
-void take_exits(const Json& meta, ProgramEnd* end) {
-  const Json* list = list_field(meta, "exits");
+void take_exits(const nlohmann::json& meta, ProgramEnd* end) {
+  const nlohmann::json* list = list_field(meta, "exits");
   for (size_t i = 0; list && i < std::min(list->size(), kMostFiles); ++i) {
-    const Json& one = (*list)[i];
+    const nlohmann::json& one = (*list)[i];
     ProcessExit exit{.pid = number_field(one, "pid").value_or(0),
                      .start_ticks = number_field(one, "start_ticks").value_or(0)};
     if (one.is_object() && one.contains("exit")) take_exit(one["exit"], &exit);
@@ -57,7 +55,7 @@ void take_exits(const Json& meta, ProgramEnd* end) {
   }
 }
 
-NamedProcess process_in(const Json& json) {
+NamedProcess process_in(const nlohmann::json& json) {
   return {number_field(json, "pid").value_or(0), number_field(json, "start_ticks").value_or(0),
           text_field(json, "host")};
 }
@@ -99,11 +97,11 @@ RunState state_of(const ProgramEnd& run, bool is_only_run, const std::vector<Fil
   return state;
 }
 
-std::optional<ProgramEnd> run_of(const Json& meta) {
+std::optional<ProgramEnd> run_of(const nlohmann::json& meta) {
   if (!meta.is_object()) return std::nullopt;
   ProgramEnd end;
-  if (const Json* words = list_field(meta, "command")) {
-    for (const Json& word : *words) {
+  if (const nlohmann::json* words = list_field(meta, "command")) {
+    for (const nlohmann::json& word : *words) {
       if (!word.is_string() || end.command.size() > kMostFieldBytes) continue;
       end.command += (end.command.empty() ? "" : " ") + word.get<std::string>();
     }
@@ -111,10 +109,10 @@ std::optional<ProgramEnd> run_of(const Json& meta) {
   end.pid = static_cast<int64_t>(number_field(meta, "pid").value_or(0));
   end.run_pid = number_field(meta, "run_pid").value_or(0);
   end.host = text_field(meta, "host");
-  if (const Json* left = list_field(meta, "left_in_shm")) {
+  if (const nlohmann::json* left = list_field(meta, "left_in_shm")) {
     for (size_t i = 0; i < std::min(left->size(), kMostFiles); ++i) {
-      const Json& one = (*left)[i];
-      const Json* is_own = field_of(one, "own");
+      const nlohmann::json& one = (*left)[i];
+      const nlohmann::json* is_own = field_of(one, "own");
       end.left_in_shm.push_back({.name = text_field(one, "name"),
                                  .bytes = number_field(one, "size_bytes").value_or(0),
                                  .is_own = is_own && is_own->is_boolean() && is_own->get<bool>()});
@@ -150,11 +148,12 @@ std::string_view framework_of(std::string_view module) {
 /// Of the device that the message is about: the kind is told, its number only sometimes. What the
 /// host refused is of the framework that raised; where that has no device, or none is known, of
 /// PyTorch's, else of any.
-void take_live_memory(const Json& live, std::string_view backend, std::optional<uint64_t> number,
+void take_live_memory(const nlohmann::json& live, std::string_view backend,
+                      std::optional<uint64_t> number,
                       std::string_view framework, RefusedRequest* refused) {
   const std::string exact =
       number ? std::string(backend) + ':' + std::to_string(*number) : std::string(backend);
-  const Json* devices = list_field(live, "devices");
+  const nlohmann::json* devices = list_field(live, "devices");
   if (!devices) return;
   const auto is_named = [&](std::string_view name) {
     return name == exact || (!number && name.starts_with(backend));
@@ -167,12 +166,12 @@ void take_live_memory(const Json& live, std::string_view backend, std::optional<
   };
   const auto has = [&](const auto& is_it) {
     return std::ranges::any_of(
-        *devices, [&](const Json& device) { return is_it(text_field(device, "device")); });
+        *devices, [&](const nlohmann::json& device) { return is_it(text_field(device, "device")); });
   };
   const bool is_host = backend == "cpu" && !number;
   const bool is_by_raiser = is_host && has(is_of_raiser);
   const bool is_by_any = is_host && !is_by_raiser && !has(is_named);
-  for (const Json& device : *devices) {
+  for (const nlohmann::json& device : *devices) {
     const std::string name = text_field(device, "device");
     const bool fits = is_by_raiser ? is_of_raiser(name)
                       : is_by_any  ? is_host_of_framework(name)
@@ -181,9 +180,9 @@ void take_live_memory(const Json& live, std::string_view backend, std::optional<
     if (!fits || !bytes || (refused->live_bytes && *bytes <= *refused->live_bytes)) continue;
     refused->device = name, refused->live_bytes = bytes;
     refused->holders.clear();
-    const Json* holders = list_field(device, "holders");
+    const nlohmann::json* holders = list_field(device, "holders");
     for (size_t i = 0; holders && i < std::min(holders->size(), kMostHolders); ++i) {
-      const Json& one = (*holders)[i];
+      const nlohmann::json& one = (*holders)[i];
       refused->holders.push_back({.bytes = number_field(one, "bytes").value_or(0),
                                   .count = number_field(one, "count").value_or(0),
                                   .stack = texts_field(one, "stack", kMostFrames)});
@@ -269,7 +268,7 @@ void take_names_away(ProgramEnds* ends) {
 Result<UncaughtError> read_uncaught_error(const std::string& path) {
   auto text = read_small_file(path, kMostBytes);
   if (!text) return std::unexpected(text.error());
-  const Json error = Json::parse(*text, nullptr, false);
+  const nlohmann::json error = nlohmann::json::parse(*text, nullptr, false);
   if (!error.is_object() || text_field(error, "kind").empty())
     return fail(ErrorCode::kBadInput, path + ": is not the note of an exception");
   return UncaughtError{.process = process_in(error),
@@ -302,14 +301,14 @@ Result<RefusedRequest> read_oom_dump(const std::string& folder) {
   const std::string path = folder + "/metadata.json";
   auto text = read_small_file(path, kMostBytes);
   if (!text) return std::unexpected(text.error());
-  const Json metadata = Json::parse(*text, nullptr, false);
+  const nlohmann::json metadata = nlohmann::json::parse(*text, nullptr, false);
   if (!metadata.is_object()) return fail(ErrorCode::kBadInput, path + ": is not a JSON object");
   RefusedRequest refused = {.folder = folder,
                             .message = text_field(metadata, "exception_message"),
                             .device = text_field(metadata, "backend"),
                             .stack = texts_field(metadata, "stack", kMostFrames)};
   refused.process = process_in(read_json_object(folder + "/environment.json", kMostBytes));
-  const Json host = read_json_object(folder + "/host.json", kMostBytes);
+  const nlohmann::json host = read_json_object(folder + "/host.json", kMostBytes);
   refused.address_space_bytes = number_field(host, "address_space_bytes");
   refused.address_space_peak_bytes = number_field(host, "address_space_peak_bytes");
   refused.address_space_limit_bytes = number_field(host, "address_space_limit_bytes");
@@ -327,8 +326,9 @@ Result<RefusedRequest> read_oom_dump(const std::string& folder) {
   const std::optional<uint64_t> number = refused.device_number;
   const std::string backend = refused.device;
   if (number) {
-    const Json limits = read_json_object(folder + "/allocator_limits.json", kMostBytes);
-    const Json* of_device = field_of(limits, (backend + ':' + std::to_string(*number)).c_str());
+    const nlohmann::json limits = read_json_object(folder + "/allocator_limits.json", kMostBytes);
+    const nlohmann::json* of_device =
+        field_of(limits, (backend + ':' + std::to_string(*number)).c_str());
     if (of_device) refused.limit_bytes = number_field(*of_device, "limit_bytes");
   }
   if (auto there = raised_again(refused.message)) {

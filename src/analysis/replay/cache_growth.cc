@@ -22,10 +22,10 @@ struct RequestSite {
 };
 constexpr unsigned kAllQuarters = 15;
 
-using Sites = absl::flat_hash_map<uint32_t, RequestSite>;
+using RequestSites = absl::flat_hash_map<uint32_t, RequestSite>;
 
 /// Of the stacks that are keys of `sites` already.
-void fill(const AllocatorTrace& trace, Sites* sites) {
+void fill(const AllocatorTrace& trace, RequestSites* sites) {
   const uint64_t events = trace.events.size();
   for (uint64_t i = 0; i < events; ++i) {
     const AllocatorEvent event = trace.events[i];
@@ -60,7 +60,7 @@ void CacheGrowth::idle(uint64_t event, uint64_t releasable) {
 
 std::optional<VariableShapes> CacheGrowth::variable_shapes(uint64_t peak_reserved_bytes) const {
   VariableShapes found;
-  Sites sites;
+  RequestSites sites;
   for (const auto& [event, bytes] : forced_) {
     found.forced_bytes += bytes;
     sites.try_emplace(trace_->events[event].stack);

@@ -11,10 +11,9 @@
 namespace gpumemprof {
 namespace {
 
-using Json = nlohmann::json;
 using Key = std::tuple<std::string, int64_t, int64_t, int64_t, std::string, std::string>;
 
-std::string text_of(const Json& metadata, const char* key) {
+std::string text_of(const nlohmann::json& metadata, const char* key) {
   const auto it = metadata.find(key);
   return it != metadata.end() && it->is_string() ? it->get<std::string>() : std::string();
 }
@@ -31,7 +30,7 @@ bool is_measurement(const TelemetryEvent& event, bool has_samples) {
   return event.event_type == "sample" && event.allocated_bytes.has_value();
 }
 
-void add(const TelemetryEvent& event, bool has_samples, const Json& metadata,
+void add(const TelemetryEvent& event, bool has_samples, const nlohmann::json& metadata,
          TelemetrySeries* series) {
   ++series->events;
   series->warnings += event.event_type == "warning";
@@ -100,7 +99,7 @@ TelemetryAnalysis analyze_telemetry(const Telemetry& telemetry, const std::strin
       std::ranges::any_of(telemetry.events, [](const auto& e) { return e.event_type == "sample"; });
   std::map<Key, TelemetrySeries> by_key;
   for (const TelemetryEvent& event : telemetry.events) {
-    const Json metadata = Json::parse(event.metadata, nullptr, false);
+    const nlohmann::json metadata = nlohmann::json::parse(event.metadata, nullptr, false);
     const std::string basis = text_of(metadata, "basis");
     TelemetrySeries& series =
         by_key[{event.host, event.pid, event.rank, event.device_id, event.collector, basis}];
