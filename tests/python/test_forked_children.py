@@ -62,8 +62,8 @@ OWNERS = {
     ),
     "a sampler's event": (
         "_core",
-        "from gpumemprof._core.sampler import Sampler\ns = Sampler(int, 100, int)\ndef call(): s.stop()",
-        "s._stop._cond",
+        "from gpumemprof._core.sampler import Sampler\ns = Sampler(int, 100, int)\ns.start(60)\ndef call(): s.stop()",
+        "s._thread._stop._cond",
     ),
     "a flight recorder": (
         "OOMFlightRecorder, OOMFlightRecorderConfig",
