@@ -161,7 +161,7 @@ void DeviceSampler::stop() {
   const bool has_ended =
       shared_->ended.wait_for(lock, kWaitForDriver, [this] { return shared_->has_ended; });
   if (!has_ended && shared_->problem.empty())
-    shared_->problem = "machine samples are missing: its driver does not answer";
+    shared_->problem = "machine samples are missing: the last one took longer than 2 s";
   lock.unlock();
   if (has_ended)
     shared_->thread.join();
