@@ -76,9 +76,12 @@ int explain(const ExplainArguments& arguments) {
   if (log->messages.empty()) {
     return report_error(name, {ErrorCode::kBadInput,
                                "no out-of-memory message found in " +
-                                   format_count(log->bytes_read) +
-                                   " bytes: pass what PyTorch, TensorFlow, the kernel or the "
-                                   "container printed, from \"out of memory\" on"});
+                                   format_count(log->bytes_read) + " bytes: " +
+                                   (log->analyze_command.empty()
+                                        ? "pass what PyTorch, TensorFlow, the kernel or the "
+                                          "container printed, from \"out of memory\" on"
+                                        : "the program was recorded, see " +
+                                              printable(log->analyze_command))});
   }
   const std::string format = report_format(arguments.format, arguments.output);
   const std::string text =

@@ -123,3 +123,11 @@ def test_memory_stays_small_on_a_log_of_any_length():
     assert done.returncode == 0, done.stderr
     (message,) = json.loads(done.stdout)["messages"]
     assert message["line"] == 100_002
+
+
+def test_of_a_log_with_the_summary_of_run_alone_the_recording_is_named():
+    said = (b"gpumemprof: The kernel's OOM killer ended the program.\ngpumemprof: Peak 509 MiB on cpu, 97 s after the start\n"
+            b"gpumemprof: Next: gpumemprof analyze runs/a\n")  # fmt: skip
+    done = explain(said)
+    assert done.returncode == 2
+    assert done.stderr.decode().endswith("bytes: the program was recorded, see gpumemprof analyze runs/a\n")
