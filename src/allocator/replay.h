@@ -132,15 +132,21 @@ WhatIfResult what_if(const AllocatorTrace& trace, const TraceStart& start,
 WhatIfResult what_if(const AllocatorTrace& trace, const AllocatorConfig& config,
                      const Release& release, ReplayObserver observer);
 
-/// The same up to and with the first request that fails (`num_ooms`): of what follows it nothing is
-/// known.
-WhatIfResult what_if_all_is_served(const AllocatorTrace& trace, const TraceStart& start,
-                                   const AllocatorConfig& config, const Release& release);
-
 /// The same up to and with event `last`, all figures being those of that part. A request before it
 /// that the recording refused is no failure; where it fits here it is given back, as the program
 /// went on without it.
 WhatIfResult what_if_until(const AllocatorTrace& trace, const TraceStart& start,
                            const AllocatorConfig& config, const Release& release, uint64_t last);
+
+/// The least memory of a device with which no request is refused, between `low` and `high` and at
+/// most `error` too high. The allocator then gives memory back so many times. None where `high` is
+/// too low.
+struct LeastCapacity {
+  uint64_t bytes = 0;
+  uint64_t num_alloc_retries = 0;
+};
+std::optional<LeastCapacity> least_capacity(const AllocatorTrace& trace, const TraceStart& start,
+                                            AllocatorConfig config, const Release& release,
+                                            uint64_t low, uint64_t high, uint64_t error);
 
 }  // namespace gpumemprof

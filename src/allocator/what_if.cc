@@ -11,18 +11,26 @@
 namespace gpumemprof {
 namespace {
 
+using Blocks = decltype(Simulator::State::blocks);
+
 class WhatIf {
  public:
   /// `judged_from`: a request before it that the recording refused is no failure here either.
+  /// `room`: memory for blocks, which it gets back: that of many blocks takes long to come.
   WhatIf(const AllocatorTrace& trace, const TraceStart& start, const AllocatorConfig& config,
-         const Release& release, uint64_t judged_from = 0)
+         const Release& release, uint64_t judged_from = 0, Blocks* room = nullptr)
       : judged_from_(judged_from),
+        room_(room),
         trace_(trace),
         start_(start),
         facts_(start.facts),
         addresses_(driver_addresses(trace)),
         simulator_(config, release, addresses_.get()),
         live_(start.number_count) {
+    if (room_) {
+      room_->clear(), room_->resize(1);
+      room_->swap(simulator_.state().blocks);
+    }
     simulator_.state().blocks.reserve(2 * live_.size());  // with the free ones between them
   }
 
@@ -49,6 +57,7 @@ class WhatIf {
     result_.peak_segments = end.segments.peak;
     result_.num_alloc_retries = end.num_alloc_retries;
     result_.num_ooms = end.num_ooms;
+    if (room_) room_->swap(simulator_.state().blocks);
     return result_;
   }
 
@@ -139,6 +148,7 @@ class WhatIf {
   }
 
   const uint64_t judged_from_;
+  Blocks* const room_;
   const AllocatorTrace& trace_;
   const TraceStart& start_;
   const TraceFacts& facts_;
@@ -167,19 +177,36 @@ WhatIfResult what_if(const AllocatorTrace& trace, const AllocatorConfig& config,
   return WhatIf(trace, trace_start(trace), config, release).run(&observer);
 }
 
-WhatIfResult what_if_all_is_served(const AllocatorTrace& trace, const TraceStart& start,
-                                   const AllocatorConfig& config, const Release& release) {
-  const ReplayObserver observer = [](uint64_t, const Simulator& simulator) {
+std::optional<LeastCapacity> least_capacity(const AllocatorTrace& trace, const TraceStart& start,
+                                            AllocatorConfig config, const Release& release,
+                                            uint64_t low, uint64_t high, uint64_t error) {
+  const auto until_refused = [](uint64_t, const Simulator& simulator) {
     return simulator.statistics().num_ooms == 0;
   };
-  return WhatIf(trace, start, config, release).run(&observer);
+  const ReplayObserver observer = until_refused;
+  Blocks room;
+  std::optional<LeastCapacity> least;
+  const auto serves = [&](uint64_t bytes) {
+    config.capacity_bytes = bytes;
+    const WhatIfResult result = WhatIf(trace, start, config, release, 0, &room).run(&observer);
+    if (result.gave_up_at || result.oom_before_first_event || result.num_ooms != 0) return false;
+    least = {bytes, result.num_alloc_retries};
+    return true;
+  };
+  if (serves(low) || !serves(high)) return least;
+  while (high - low > error) {
+    const uint64_t middle = low + (high - low) / 2;
+    (serves(middle) ? high : low) = middle;
+  }
+  return least;
 }
 
 WhatIfResult what_if_until(const AllocatorTrace& trace, const TraceStart& start,
                            const AllocatorConfig& config, const Release& release, uint64_t last) {
-  const ReplayObserver observer = [last](uint64_t event, const Simulator&) {
+  const auto up_to_last = [last](uint64_t event, const Simulator&) {
     return event == kBeforeFirstEvent || event < last;
   };
+  const ReplayObserver observer = up_to_last;  // which only refers to it
   return WhatIf(trace, start, config, release, last).run(&observer);
 }
 

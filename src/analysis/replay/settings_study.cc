@@ -106,23 +106,14 @@ void simulate(const AllocatorTrace& trace, const TraceStart& start, const StudyO
 }
 
 /// Between what is allocated at once and what is reserved where nothing is given back.
-void find_least_memory(const AllocatorTrace& trace, const TraceStart& start, AllocatorConfig config,
-                       StudyRow* row) {
-  const auto serves = [&](uint64_t bytes) {
-    config.capacity_bytes = bytes;
-    const WhatIfResult result = what_if_all_is_served(trace, start, config, row->release);
-    if (result.gave_up_at || result.oom_before_first_event || result.num_ooms != 0) return false;
-    row->least_memory_bytes = bytes, row->retries_there = result.num_alloc_retries;
-    return true;
-  };
-  uint64_t low = row->result.peak_allocated_bytes, high = row->result.peak_reserved_bytes;
-  if (serves(low) || !serves(high)) return;
+void find_least_memory(const AllocatorTrace& trace, const TraceStart& start,
+                       const AllocatorConfig& config, StudyRow* row) {
+  const uint64_t low = row->result.peak_allocated_bytes, high = row->result.peak_reserved_bytes;
   const auto error = std::max<uint64_t>(
       kMiB, static_cast<uint64_t>(static_cast<double>(high) * kLeastMemoryError));
-  while (high - low > error) {
-    const uint64_t middle = low + (high - low) / 2;
-    (serves(middle) ? high : low) = middle;
-  }
+  const auto least = least_capacity(trace, start, config, row->release, low, high, error);
+  if (!least) return;
+  row->least_memory_bytes = least->bytes, row->retries_there = least->num_alloc_retries;
 }
 
 void find_least_memory(const AllocatorSnapshot& snapshot, const AllocatorTrace& trace,
