@@ -61,16 +61,55 @@ class Writer {
   std::map<unsigned, uint32_t> frames_;
 };
 
+/// Segments whose blocks have keys in three orders, some with values that no loop of ours takes.
+std::string segments(Writer& writer, std::mt19937& random) {
+  const std::vector<std::vector<std::string>> orders = {
+      {"address", "size", "requested_size", "state", "frames"},
+      {"state", "frames", "size", "address"},
+      {"size", "state", "history", "address"}};
+  const char* states[] = {"active_allocated", "active_pending_free", "inactive"};
+  std::string out;
+  for (uint64_t s = 0; s < 200; ++s) {
+    out += writer.begin_dict();
+    const uint64_t address = 0x7e0000000000 + (s << 24);
+    out += writer.text("address") + writer.number(address);
+    out += writer.text("total_size") + writer.number(1 << 20);
+    out += writer.text("blocks") + ']';
+    out += writer.remember() + '(';
+    for (uint64_t b = 0; b < 8; ++b) {
+      const auto& keys = orders[random() % 5 < 3 ? 0 : random() % 3];
+      out += writer.begin_dict();
+      for (const std::string& key : keys) {
+        out += writer.text(key);
+        if (key == "state") {
+          out += writer.text(states[random() % 3]);
+        } else if (key == "frames") {
+          const unsigned line = random() % 400;
+          out += writer.frames({line, line + 1, 9});
+        } else if (key == "history") {
+          out += ']' + writer.remember();
+        } else {
+          out += writer.number(key == "address" ? address + (b << 17) : random() % 100'000);
+        }
+      }
+      out += 'u';
+    }
+    out += "eu";
+  }
+  return out;
+}
+
 /// Events with keys in three orders, some with values that no loop of ours takes.
 std::string snapshot(bool numbered) {
   Writer writer(numbered);
   std::mt19937 random(1);
   std::string out = "\x80\x04";
   out += writer.begin_dict();
-  for (const char* key : {"segments", "device_traces"}) {
-    out += writer.text(key) + ']';
-    out += writer.remember();
-  }
+  out += writer.text("segments") + ']';
+  out += writer.remember() + '(';
+  out += segments(writer, random) + 'e';
+  out += writer.text("device_traces") + ']';
+  out += writer.remember();
   out += "(]" + writer.remember() + '(';
   const std::vector<std::vector<std::string>> orders = {
       {"action", "addr", "size", "stream", "time_us", "compile_context", "frames"},
@@ -113,7 +152,7 @@ AllocatorSnapshot read_written(const std::string& bytes) {
   return snapshot ? std::move(*snapshot) : AllocatorSnapshot{};
 }
 
-TEST(TorchSnapshotRecords, KeysInAnyOrderBelongToTheirOwnEvent) {
+TEST(TorchSnapshotRecords, KeysInAnyOrderBelongToTheirOwnEventOrBlock) {
   const AllocatorSnapshot numbered = read_written(snapshot(true)),
                           anew = read_written(snapshot(false));
   ASSERT_EQ(numbered.traces.size(), 1u);
@@ -129,6 +168,22 @@ TEST(TorchSnapshotRecords, KeysInAnyOrderBelongToTheirOwnEvent) {
     EXPECT_EQ(a[i].time_us, b[i].time_us) << i;
     EXPECT_EQ(numbered.traces[0].streams[a[i].stream], anew.traces[0].streams[b[i].stream]) << i;
     EXPECT_EQ(stack_lines(numbered.tables, a[i].stack), stack_lines(anew.tables, b[i].stack)) << i;
+  }
+  ASSERT_EQ(anew.traces[0].segments.size(), 200u);
+  for (size_t s = 0; s < 200; ++s) {
+    const std::vector<AllocatorBlock>& of_a = numbered.traces[0].segments[s].blocks;
+    const std::vector<AllocatorBlock>& of_b = anew.traces[0].segments[s].blocks;
+    ASSERT_EQ(of_a.size(), 8u);
+    ASSERT_EQ(of_b.size(), 8u);
+    for (size_t i = 0; i < 8; ++i) {
+      EXPECT_EQ(of_a[i].address, of_b[i].address) << s << ' ' << i;
+      EXPECT_EQ(of_a[i].size_bytes, of_b[i].size_bytes) << s << ' ' << i;
+      EXPECT_EQ(of_a[i].requested_bytes, of_b[i].requested_bytes) << s << ' ' << i;
+      EXPECT_EQ(of_a[i].state, of_b[i].state) << s << ' ' << i;
+      EXPECT_EQ(stack_lines(numbered.tables, of_a[i].stack),
+                stack_lines(anew.tables, of_b[i].stack))
+          << s << ' ' << i;
+    }
   }
   ASSERT_EQ(numbered.loss.reasons.size(), anew.loss.reasons.size());
   for (size_t i = 0; i < anew.loss.reasons.size(); ++i) {
