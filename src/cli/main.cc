@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/descriptor.h"
+#include "base/large_heap.h"
 #include "cli/commands.h"
 #include "cli/help.h"
 #include "cli/watch.h"
@@ -20,6 +21,12 @@ using namespace gpumemprof;
 bool is_called_tfmemprof(const char* program_path) {
   const std::string_view path = program_path ? program_path : "";
   return path.substr(path.rfind('/') + 1) == "tfmemprof";  // npos + 1 is 0
+}
+
+/// What reads files, writes its answer and ends.
+bool reads_files_alone(std::string_view command) {
+  return command == "analyze" || command == "whatif" || command == "diff" || command == "export" ||
+         command == "seal";
 }
 
 /// An unset variable of a script is no value: --fail-on "" would let everything pass. --set "" means
@@ -95,6 +102,7 @@ int main(int argc, char** argv) {
   // Before anything else: a tracker that is stopped while it starts still leaves a complete file.
   const std::string_view command = argc > 1 ? argv[1] : "";
   if (command == "track" || command == "monitor") gpumemprof::hold_stop_signals();
+  if (reads_files_alone(command)) gpumemprof::use_large_heap();
   gpumemprof::raise_descriptor_limit();
   const int exit_code = run_command_line(argc, argv);
   // Help and tables that did not reach a full disk or a closed pipe are a failure, not a success.
