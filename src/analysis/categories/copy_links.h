@@ -4,6 +4,7 @@
 
 #include <absl/container/flat_hash_map.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -29,9 +30,15 @@ class CopyLinks {
   };
 
   /// `block` wants to know what `other` is, which is its source or its target.
-  void add(const Block& block, const Block& other, Kind kind);
+  void add(const Block& block, const Block& other, Kind kind) {
+    put(block, {other, kind});
+    put(other, {block, kWatcher});
+  }
   /// Of a block, the last few; null: none.
-  const std::vector<Link>* of(const Block& block) const;
+  const std::vector<Link>* of(const Block& block) const {
+    const auto found = links_.find(key(block));
+    return found == links_.end() ? nullptr : &found->second;
+  }
   /// Its life has ended.
   void forget(const Block& block) { links_.erase(key(block)); }
 
@@ -39,7 +46,19 @@ class CopyLinks {
 
  private:
   static uint64_t key(const Block& block) { return uint64_t{block.device} << 32 | block.number; }
-  void put(const Block& block, const Link& link);
+  void put(const Block& block, const Link& link) {
+    constexpr size_t kMost = 16;  // links of one block; the last ones count
+    std::vector<Link>& links = links_[key(block)];
+    const auto known = std::ranges::find_if(links, [&](const Link& l) {
+      return l.kind == link.kind && key(l.other) == key(link.other);
+    });
+    if (known != links.end()) {
+      *known = link;
+      return;
+    }
+    if (links.size() == kMost) links.erase(links.begin());
+    links.push_back(link);
+  }
 
   absl::flat_hash_map<uint64_t, std::vector<Link>> links_;
 };

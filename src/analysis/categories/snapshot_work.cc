@@ -205,4 +205,3 @@ void SnapshotProgress::enter(WorkPhase phase, bool is_recomputing) {
 }
 
 }  // namespace gpumemprof
-

@@ -98,4 +98,3 @@ class SnapshotProgress {
 };
 
 }  // namespace gpumemprof
-

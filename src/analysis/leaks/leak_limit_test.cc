@@ -21,13 +21,13 @@ TEST(LeakLimit, IsReachedAfterTheWholeStepsThatFitIntoWhatIsLeft) {
 
 TEST(LeakLimit, IsReachedWhereMoreIsHeldThanThereIs) {
   const Room room = room_of(0, {}, 9000, 8000, nullptr);
-  const LeakLimit limit = limit_of({.bytes_a_step = 300, .seconds_a_step = 0.5}, room);
+  const LeakLimit limit = limit_of({.stacks = {{}}, .bytes_a_step = 300, .seconds_a_step = 0.5}, room);
   EXPECT_EQ(limit.steps_left, 0u);
   EXPECT_EQ(limit.seconds_left, 0u);
 }
 
 TEST(LeakLimit, WithoutThePaceOfStepsThereAreNoSeconds) {
-  const LeakLimit limit = limit_of({.bytes_a_step = 2.5}, room_of(0, {}, 0, 1000, nullptr));
+  const LeakLimit limit = limit_of({.stacks = {{}}, .bytes_a_step = 2.5}, room_of(0, {}, 0, 1000, nullptr));
   EXPECT_EQ(limit.steps_left, 400u);
   EXPECT_EQ(limit.seconds_left, std::nullopt);
 }
@@ -40,7 +40,7 @@ TEST(LeakLimit, OfGrowthThatSlowsIsNotForeseen) {
 }
 
 TEST(LeakLimit, WithoutASizeThereIsNoLimitAndAReason) {
-  const LeakLimit limit = limit_of({.bytes_a_step = 300}, room_of(0, {}, 0, std::nullopt, nullptr));
+  const LeakLimit limit = limit_of({.stacks = {{}}, .bytes_a_step = 300}, room_of(0, {}, 0, std::nullopt, nullptr));
   EXPECT_EQ(limit.limit_bytes, std::nullopt);
   EXPECT_EQ(limit.steps_left, std::nullopt);
   EXPECT_FALSE(limit.why_unknown.empty());

@@ -146,7 +146,7 @@ TEST(LeakNames, AFewTensorsWithManyBlocksInTheirGraphAreAStateWhateverIsAroundTh
   TensorHolder pair{.owner = "variable", .through = {"tuple"}, .tensors = 2, .with_graph = 2};
   pair.in_pairs = 2, pair.storages = 80;
   EXPECT_EQ(held_by(pair), "hidden_state_not_detached");
-  EXPECT_STREQ(name_leak({.holder = &pair}).fix,
+  EXPECT_STREQ(name_leak(holding({.holder = &pair})).fix,
                "detach the state at the end of every step or every few steps: state = "
                "state.detach(), or for a tuple state = tuple(s.detach() for s in state)");
   pair.owner = "module attribute";
@@ -183,8 +183,10 @@ TEST(LeakNames, AHistoryOnTheCpuWithoutAGraphIsNotDetachedOrMoved) {
   const TensorHolder history{.owner = "variable", .tensors = 1, .storages = 1};
   const TensorHolder graph{.owner = "variable", .tensors = 1, .with_graph = 1, .storages = 1};
   const auto fix = [](const TensorHolder* holder, bool on_host) {
-    return std::string(name_leak({.grows_one_block = true, .is_training = true, .on_host = on_host,
-                                  .holder = holder}).fix);
+    return std::string(name_leak(holding({.holder = holder}, {.grows_one_block = true,
+                                                              .is_training = true,
+                                                              .on_host = on_host}))
+                           .fix);
   };
   EXPECT_EQ(fix(&history, true), "cap its length");
   const std::string any = "cap its length, or store .item() or .detach().cpu() of it";
@@ -247,11 +249,11 @@ TEST(LeakNames, LeavesOfAGraphAreNotWhatABackwardPassFrees) {
 
 TEST(LeakNames, AGraphThatTrainingNeedsIsDetachedNotSwitchedOff) {
   const TensorHolder whole{.owner = "variable", .tensors = 40, .with_graph = 40, .storages = 120};
-  EXPECT_STREQ(name_leak({.is_training = true, .holder = &whole}).fix,
+  EXPECT_STREQ(name_leak(holding({.holder = &whole}, {.is_training = true})).fix,
                "keep .item() or .detach() of the outputs; an evaluation can run under torch.no_grad() or "
                "torch.inference_mode()");
   const TensorHolder spent{.owner = "variable", .tensors = 40, .with_graph = 40, .storages = 41};
-  EXPECT_STREQ(name_leak({.is_training = true, .holder = &spent}).fix,
+  EXPECT_STREQ(name_leak(holding({.holder = &spent}, {.is_training = true})).fix,
                "keep .item() or .detach() of the part that is needed, and remove old entries");
 }
 
@@ -288,8 +290,8 @@ TEST(LeakNames, ModelsThatAreKeptAreNamedWithTheirGradientsAndOptimizers) {
 TEST(LeakNames, TensorsOfNoModuleThatAreKeptBesideAGraphAreNoActivations) {
   const TensorHolder pairs{.owner = "variable", .tensors = 80, .with_graph = 40, .storages = 81};
   EXPECT_EQ(held_by(pairs), "activations_kept");
-  EXPECT_STREQ(name_leak({.holder = &pairs}).title, "tensors of every step are kept");
-  EXPECT_STREQ(name_leak({.in_module = true, .holder = &pairs}).title,
+  EXPECT_STREQ(name_leak(holding({.holder = &pairs})).title, "tensors of every step are kept");
+  EXPECT_STREQ(name_leak(holding({.holder = &pairs}, {.in_module = true})).title,
                "activations of every step are kept");
 }
 

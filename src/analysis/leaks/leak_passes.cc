@@ -1,11 +1,10 @@
-#include "analysis/leaks/leak_passes.h"
-
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <vector>
 
 #include "analysis/leaks/leak_evidence.h"
+#include "analysis/leaks/leak_period.h"
 
 namespace gpumemprof {
 namespace {

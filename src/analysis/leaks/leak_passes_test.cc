@@ -1,4 +1,4 @@
-#include "analysis/leaks/leak_passes.h"
+#include "analysis/leaks/leak_period.h"
 
 #include <gtest/gtest.h>
 

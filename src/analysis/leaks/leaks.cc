@@ -12,7 +12,6 @@
 
 #include "analysis/categories/attribution.h"
 #include "analysis/leaks/leak_evidence.h"
-#include "analysis/leaks/leak_passes.h"
 #include "base/path_parts.h"
 #include "trace/own_code.h"
 #include "trace/process_end.h"

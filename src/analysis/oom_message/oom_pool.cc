@@ -134,4 +134,3 @@ void add_pool(std::shared_ptr<const BfcPool> state, Analysis* analysis) {
 }
 
 }  // namespace gpumemprof
-

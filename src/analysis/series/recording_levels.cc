@@ -1,4 +1,4 @@
-#include "analysis/series/recording_levels.h"
+#include "analysis/series/recording_patterns.h"
 
 #include <algorithm>
 #include <cmath>

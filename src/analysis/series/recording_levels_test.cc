@@ -1,5 +1,3 @@
-#include "analysis/series/recording_levels.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>

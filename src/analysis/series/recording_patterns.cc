@@ -6,11 +6,9 @@
 #include <utility>
 
 #include "analysis/finding_figure.h"
-#include "analysis/categories/mapped_files.h"
 #include "analysis/leaks/leak_history.h"
 #include "analysis/leaks/leak_limit.h"
 #include "analysis/replay/snapshot_device.h"
-#include "analysis/series/recording_levels.h"
 #include "analysis/series/series.h"
 #include "analysis/statistics/statistics.h"
 #include "analysis/statistics/worth.h"
@@ -319,7 +317,7 @@ class Patterns {
       add_period(*gap, at, &figures, &where);
       why_no_spike_ = "the spikes are regular, like the program's own work";
     }
-    if (is_shared_memory(tables_, device_.device))
+    if (device_name(tables_.devices[device_.device]) == "shared memory")
       why_no_spike_ = "how many batches wait to be taken depends on who is faster";
     if (!levels_.are_steps) why_no_spike_ = "without steps a spike cannot be told from normal work";
     add(FindingKind::kSpike, why_no_spike_.empty() ? found->severity : Severity::kInfo,
