@@ -72,8 +72,6 @@ DeviceAnalysis take_device(const LiveState& state, uint16_t index, Gathered* gat
   device.most_held_bytes = gathered->held.most_bytes();
   device.threads = gathered->held.threads();
   device.refusals = std::move(gathered->refusals);
-  device.refused_moments = std::move(gathered->refused_moments);
-  device.allocated_since_refusal_bytes = gathered->allocated_since_refusal_bytes;
   device.last_alloc_event = gathered->last_alloc_event;
   device.first_time_ns = gathered->first_time_ns;
   device.last_time_ns = gathered->last_time_ns;

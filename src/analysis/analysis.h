@@ -98,16 +98,11 @@ struct Refusal {
   uint64_t live_bytes;  ///< on the device then
   /// At the same stack: how many requests were served, and the largest; 0: none, or not known.
   uint64_t served_count = 0, largest_served_bytes = 0;
+  uint64_t allocated_after_bytes = 0;  ///< on the device, until the next refusal
+  uint32_t thread = UINT32_MAX;        ///< that asked; UINT32_MAX: not known
+  std::vector<Holder> holders = {};    ///< what was live: of the first ones and the last alone
 };
 inline constexpr size_t kMostRefusals = 1000;  ///< of a device: the first ones and the last are kept
-
-/// What was live on the device as a request was refused.
-struct LiveAtRefusal {
-  uint64_t number;  ///< Refusal::number
-  uint32_t thread;  ///< that asked
-  std::vector<Holder> holders;
-};
-inline constexpr size_t kMostRefusedMoments = 8;  ///< of a device: the first ones and the last
 
 /// One device of one process, or one memory that several of its allocators share.
 struct DeviceAnalysis {
@@ -139,9 +134,6 @@ struct DeviceAnalysis {
   std::array<LifetimeBin, kLifetimeBins> lifetimes = {};
   Timeline timeline;
   std::vector<Refusal> refusals;  ///< kMostRefusals; figures.actions counts all
-  /// The last is that of the last refusal, if there were no more than kMostRefusals.
-  std::vector<LiveAtRefusal> refused_moments;
-  uint64_t allocated_since_refusal_bytes = 0;  ///< after the last one
   uint64_t last_alloc_event = 0;  ///< 0 as well where it allocated nothing
   uint64_t first_time_ns = 0;     ///< of its first event; 0 without one
   uint64_t last_time_ns = 0;

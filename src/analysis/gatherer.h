@@ -40,8 +40,6 @@ struct Gathered {
   uint64_t own_peak_event = 0;
   uint64_t last_alloc_event = 0;
   std::vector<Refusal> refusals;
-  std::vector<LiveAtRefusal> refused_moments;
-  uint64_t allocated_since_refusal_bytes = 0;
   UnaskedBytes unasked;  // of TensorFlow's pools
   StepSums steps;
   absl::flat_hash_map<uint64_t, OfStep> live_in_steps;  // by address
@@ -106,7 +104,7 @@ class Gatherer : public LiveObserver {
       device.unasked.on_peak();
     }
     device.last_alloc_event = batch_->first_event + i;
-    device.allocated_since_refusal_bytes += size;
+    if (!device.refusals.empty()) device.refusals.back().allocated_after_bytes += size;
     const uint32_t thread = batch_->thread[i];
     if (thread < threads_.size() && !is_of_driver(index)) {
       ++threads_[thread].alloc_count;
@@ -131,10 +129,15 @@ class Gatherer : public LiveObserver {
     if (batch_->action[i] == Action::kOom) {
       const uint64_t number = device.refusals.empty() ? 0 : device.refusals.back().number + 1;
       if (device.refusals.size() == kMostRefusals) device.refusals.pop_back();
-      device.refusals.push_back({batch_->size_bytes[i], batch_->first_event + i, batch_->stack[i],
-                                 number, state.live_bytes});
-      device.allocated_since_refusal_bytes = 0;
-      if (number < kMostRefusals) keep_moment(i, index, number);
+      if (device.refusals.size() > kMostWithHolders) device.refusals.back().holders = {};
+      device.refusals.push_back({.size_bytes = batch_->size_bytes[i],
+                                 .event = batch_->first_event + i,
+                                 .stack = batch_->stack[i],
+                                 .number = number,
+                                 .live_bytes = state.live_bytes,
+                                 .thread = batch_->thread[i]});
+      // Goes through all stacks: not for requests that are refused over and over.
+      if (number < kMostRefusals) device.refusals.back().holders = state_.holders_now(index);
     }
     on_level(i, index, state);
   }
@@ -148,13 +151,8 @@ class Gatherer : public LiveObserver {
 
  private:
   static constexpr uint64_t kUnset = UINT64_MAX;
+  static constexpr size_t kMostWithHolders = 8;  // refusals of a device, beside the last
 
-  /// Goes through all stacks: not for requests that are refused over and over.
-  void keep_moment(size_t i, uint16_t index, uint64_t number) {
-    std::vector<LiveAtRefusal>& moments = devices[index].refused_moments;
-    if (moments.size() == kMostRefusedMoments) moments.pop_back();
-    moments.push_back({number, batch_->thread[i], state_.holders_now(index)});
-  }
   uint32_t process_of(uint16_t index) const {
     return index < process_of_.size() ? process_of_[index] : 0;
   }

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <ranges>
-#include <span>
 #include <vector>
 
 namespace gpumemprof {
@@ -38,7 +37,7 @@ bool is_below(uint32_t stack, uint32_t node, const Tables& tables) {
 
 /// Of what `earlier` had below the node; 0 where any of it worth a hundredth was freed by `later`.
 /// What loops keep is no attempt's: of each of its stacks the block of the last round is freed.
-uint64_t bytes_kept(const LiveAtRefusal& earlier, const LiveAtRefusal& later, uint32_t node,
+uint64_t bytes_kept(const Refusal& earlier, const Refusal& later, uint32_t node,
                     const Tables& tables) {
   constexpr uint64_t kFewShare = 100;
   absl::flat_hash_map<uint32_t, uint64_t> still;
@@ -58,20 +57,16 @@ uint64_t bytes_kept(const LiveAtRefusal& earlier, const LiveAtRefusal& later, ui
 }  // namespace
 
 std::optional<HeldAttempt> held_attempt(const DeviceAnalysis& device, const Tables& tables) {
-  if (device.refused_moments.size() < 2) return std::nullopt;
+  if (device.refusals.empty()) return std::nullopt;
   const Refusal& last = device.refusals.back();
-  const LiveAtRefusal& then = device.refused_moments.back();
-  if (then.number != last.number) return std::nullopt;
-  for (const LiveAtRefusal& moment :
-       std::span(device.refused_moments).first(device.refused_moments.size() - 1)) {
-    const auto first = std::ranges::find(device.refusals, moment.number, &Refusal::number);
-    if (first == device.refusals.end() || moment.thread != then.thread) continue;
-    const Parting parting = parting_of(first->stack, last.stack, tables);
+  for (const Refusal& first : device.refusals) {
+    if (first.number == last.number || first.thread != last.thread) continue;
+    const Parting parting = parting_of(first.stack, last.stack, tables);
     if (parting.before == 0) continue;
-    const uint64_t kept = bytes_kept(moment, then, parting.before, tables);
+    const uint64_t kept = bytes_kept(first, last, parting.before, tables);
     if (kept == 0 || kept > last.live_bytes) continue;
-    if (last.live_bytes - kept + last.size_bytes <= first->live_bytes)
-      return HeldAttempt{kept, first->stack, parting.after};
+    if (last.live_bytes - kept + last.size_bytes <= first.live_bytes)
+      return HeldAttempt{kept, first.stack, parting.after};
   }
   return std::nullopt;
 }
@@ -80,7 +75,8 @@ uint64_t last_work_event(const DeviceAnalysis& device, const ProgramEnds& ends) 
   constexpr uint64_t kWorkShare = 20;
   const bool has_worked =
       device.refusals.empty() || !ends.uncaught.empty() ||
-      device.allocated_since_refusal_bytes >= device.refusals.back().live_bytes / kWorkShare;
+      device.refusals.back().allocated_after_bytes >=
+          device.refusals.back().live_bytes / kWorkShare;
   return has_worked ? device.last_alloc_event : 0;
 }
 

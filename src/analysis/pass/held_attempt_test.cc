@@ -11,12 +11,21 @@ struct RefusedTwice {
   RefusedTwice() {
     tables.devices.resize(1);
     first = stack(5, 2), made = stack(5, 1), last = stack(7, 2);
-    device.refusals = {
-        {.size_bytes = 400, .event = 20, .stack = first, .number = 0, .live_bytes = 1000},
-        {.size_bytes = 200, .event = 30, .stack = last, .number = 1, .live_bytes = 1100}};
     // 100 are the model's; the second attempt has made another 100.
-    device.refused_moments = {{0, 0, {{made, 900, 3}, {weights, 100, 1}}},
-                              {1, 0, {{made, 900, 3}, {weights, 100, 1}, {stack(7, 1), 100, 1}}}};
+    device.refusals = {{.size_bytes = 400,
+                        .event = 20,
+                        .stack = first,
+                        .number = 0,
+                        .live_bytes = 1000,
+                        .thread = 0,
+                        .holders = {{made, 900, 3}, {weights, 100, 1}}},
+                       {.size_bytes = 200,
+                        .event = 30,
+                        .stack = last,
+                        .number = 1,
+                        .live_bytes = 1100,
+                        .thread = 0,
+                        .holders = {{made, 900, 3}, {weights, 100, 1}, {stack(7, 1), 100, 1}}}};
   }
   uint32_t line(uint32_t parent, const char* function, uint32_t number) {
     const Frame frame{tables.strings.intern("/me/fit.py"), tables.strings.intern(function), number};
@@ -46,7 +55,7 @@ TEST(HeldAttempt, IsWhatTheCallMadeThatIsOverAndOfWhichNothingWasFreed) {
 
 TEST(HeldAttempt, IsNoneWhereAnythingOfTheCallWasFreed) {
   RefusedTwice run;
-  run.device.refused_moments[1].holders[0] = {run.made, 600, 2};
+  run.device.refusals[1].holders[0] = {run.made, 600, 2};
   EXPECT_FALSE(run.held()) << "a loop's blocks of earlier rounds stay, that of the last is freed";
 }
 
@@ -55,13 +64,13 @@ TEST(HeldAttempt, IsNoneOfACallThatMayGoOn) {
   run.device.refusals[1].stack = run.stack(5, 4);
   EXPECT_FALSE(run.held()) << "the same call at another line";
   run.device.refusals[1].stack = run.last;
-  run.device.refused_moments[1].thread = 1;
+  run.device.refusals[1].thread = 1;
   EXPECT_FALSE(run.held()) << "another thread";
 }
 
-TEST(HeldAttempt, IsNoneWhereNobodySawTheLastRefusal) {
+TEST(HeldAttempt, IsNoneWhereNobodySawWhatWasLive) {
   RefusedTwice run;
-  run.device.refusals[1].number = 1000;
+  run.device.refusals[1].holders.clear();
   EXPECT_FALSE(run.held());
   EXPECT_FALSE(held_attempt(DeviceAnalysis(), run.tables));
 }
@@ -69,11 +78,11 @@ TEST(HeldAttempt, IsNoneWhereNobodySawTheLastRefusal) {
 TEST(LastWork, IsNothingThatIsSmallBesideWhatWasLive) {
   RefusedTwice run;
   run.device.last_alloc_event = 40;
-  run.device.allocated_since_refusal_bytes = 54;  // a twentieth of 1,100 is 55
+  run.device.refusals[1].allocated_after_bytes = 54;  // a twentieth of 1,100 is 55
   EXPECT_EQ(last_work_event(run.device, {}), 0u);
   EXPECT_EQ(last_work_event(run.device, {.uncaught = {{.kind = "ValueError"}}}), 40u)
       << "it tells what ended the program";
-  run.device.allocated_since_refusal_bytes = 55;
+  run.device.refusals[1].allocated_after_bytes = 55;
   EXPECT_EQ(last_work_event(run.device, {}), 40u);
 }
 

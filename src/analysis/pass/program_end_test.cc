@@ -168,7 +168,7 @@ TEST(ProgramEnds, AProgramThatFailsAfterARefusalThatItCaughtRanOutOfMemory) {
     analysis.devices.resize(1);
     analysis.devices[0].refusals = {{.size_bytes = 4096, .event = 50, .number = 3, .live_bytes = 70}};
     analysis.devices[0].last_alloc_event = last_alloc_event;
-    analysis.devices[0].allocated_since_refusal_bytes = last_alloc_event > 50 ? 4 : 0;
+    analysis.devices[0].refusals[0].allocated_after_bytes = last_alloc_event > 50 ? 4 : 0;
     add_program_ends(ends, all, &analysis);
     return analysis.ends;
   };
@@ -201,10 +201,20 @@ TEST(ProgramEnds, ARefusalForWantOfWhatAnEarlierAttemptHoldsSaysSo) {
   Analysis analysis;
   analysis.devices.resize(1);
   DeviceAnalysis& device = analysis.devices[0];
-  device.refusals = {{.size_bytes = 4096, .event = 5, .stack = first, .number = 0, .live_bytes = 6144},
-                     {.size_bytes = 2048, .event = 7, .stack = last, .number = 1, .live_bytes = 6244}};
-  device.refused_moments = {{0, 0, {{first, 5120, 1}}}, {1, 0, {{first, 5120, 1}, {last, 100, 1}}}};
-  device.last_alloc_event = 9, device.allocated_since_refusal_bytes = 300;
+  device.refusals = {{.size_bytes = 4096,
+                      .event = 5,
+                      .stack = first,
+                      .number = 0,
+                      .live_bytes = 6144,
+                      .holders = {{first, 5120, 1}}},
+                     {.size_bytes = 2048,
+                      .event = 7,
+                      .stack = last,
+                      .number = 1,
+                      .live_bytes = 6244,
+                      .allocated_after_bytes = 300,
+                      .holders = {{first, 5120, 1}, {last, 100, 1}}}};
+  device.last_alloc_event = 9;
   add_program_ends(ends, tables, &analysis);
   ASSERT_EQ(analysis.ends.refused.size(), 1u);
   EXPECT_EQ(analysis.ends.refused[0].told->number, 1u);
