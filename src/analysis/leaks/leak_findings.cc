@@ -6,9 +6,9 @@
 #include <cmath>
 #include <map>
 
+#include "analysis/held_attempt.h"
 #include "analysis/leaks/leak_groups.h"
 #include "analysis/leaks/leak_limit.h"
-#include "analysis/pass/held_attempt.h"
 #include "analysis/statistics/worth.h"
 #include "base/size.h"
 #include "trace/holder_lines.h"

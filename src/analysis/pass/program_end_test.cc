@@ -223,7 +223,9 @@ TEST(ProgramEnds, ARefusalForWantOfWhatAnEarlierAttemptHoldsSaysSo) {
   ASSERT_EQ(analysis.findings.size(), 1u);
   const Finding& finding = analysis.findings[0];
   EXPECT_EQ(finding.name, "attempt_held_by_exception");
-  EXPECT_EQ(finding.title, "2.00 KiB were refused, with 6.10 KiB live, of which an attempt that was over held 5.00 KiB");
+  EXPECT_EQ(finding.title,
+            "2.00 KiB were refused, with 6.10 KiB live, of which an attempt that was over held "
+            "5.00 KiB");
   EXPECT_THAT(finding.evidence, testing::Contains(testing::Pair("held_by_attempt_bytes", 5120)));
   EXPECT_EQ(finding.fix,
             "leave the except block before you try again at t.py:7, and keep no exception: it holds "

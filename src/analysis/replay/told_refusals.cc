@@ -7,8 +7,8 @@
 #include <tuple>
 
 #include "allocator/config.h"
+#include "analysis/held_attempt.h"
 #include "analysis/pass/end_in_doubt.h"
-#include "analysis/pass/held_attempt.h"
 #include "analysis/replay/snapshot_device.h"
 #include "base/size.h"
 #include "trace/holder_lines.h"

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "analysis/pass/held_attempt.h"
+#include "analysis/held_attempt.h"
 #include "analysis/replay/snapshot_device.h"
 #include "base/size.h"
 #include "report/describe/facts.h"

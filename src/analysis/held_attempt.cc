@@ -1,4 +1,4 @@
-#include "analysis/pass/held_attempt.h"
+#include "analysis/held_attempt.h"
 
 #include <absl/container/flat_hash_map.h>
 
