@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -136,6 +137,9 @@ class Categories {
     uint64_t next_step = 0;  // its number
     bool has_ended = false, has_names = false;
     absl::flat_hash_map<uint64_t, ToldRole> roles;  // by address
+    /// Whose calls without gradients left something for the next one. A result comes from one.
+    absl::flat_hash_set<std::string_view> leaving_modules;
+    bool has_state() const { return leaving_modules.size() >= 3; }
   };
   struct Site : GrowingSite {
     uint32_t of_last_call = 0, live = 0;

@@ -361,6 +361,41 @@ TEST(Categories, OfWhatGrowsWithEachCallAreACacheUnlessAllOfItIsKept) {
   }
 }
 
+/// One line makes three blocks in a call, smaller each time, as the layers of a discriminator do; they
+/// live until the next call has made its own.
+TEST(Categories, OfCallsThatMakeTheSameBlocksNoneIsACache) {
+  Program p;
+  const uint32_t plain = p.stack({});
+  const uint32_t call = p.stack({{kModeFile, kNoGrad}, {kModuleFile, "ds.0"}});
+  for (uint64_t i = 1; i <= 4; ++i) {
+    p.alloc(100, 1, plain), p.free(100);
+    for (uint64_t layer = 1; layer <= 3; ++layer) p.alloc(10 * i + layer, 40 - 10 * layer, call);
+    for (uint64_t layer = 1; layer <= 3 && i > 1; ++layer) p.free(10 * (i - 1) + layer);
+  }
+  const Analysis analysis = p.analyze();
+  EXPECT_EQ(named(analysis.devices[0].categories.bytes_at_peak()), (Named{{"temporary", 2 * 60}}));
+}
+
+/// Each call leaves a block of every layer until the next call is over: what the next one reads where
+/// they are several, else a result in a variable.
+TEST(Categories, WhatSeveralModulesLeaveForTheNextCallIsNotTemporary) {
+  for (const uint64_t layers : {2, 3}) {
+    Program p;
+    const uint32_t plain = p.stack({});
+    for (uint64_t i = 1; i <= 4; ++i) {
+      p.alloc(100, 1, plain), p.free(100);
+      for (uint64_t layer = 0; layer < layers; ++layer) {
+        const std::string module = "blocks." + std::to_string(layer);
+        p.alloc(10 * i + layer, 80, p.stack({{kModeFile, kNoGrad}, {kModuleFile, module}}));
+      }
+      for (uint64_t layer = 0; layer < layers && i > 1; ++layer) p.free(10 * (i - 1) + layer);
+    }
+    const auto bytes = static_cast<int64_t>(2 * layers * 80);
+    const Named expected{{layers == 3 ? "unknown" : "temporary", bytes}};
+    EXPECT_EQ(named(p.analyze().devices[0].categories.bytes_at_peak()), expected);
+  }
+}
+
 /// Each call replaces the one block of its line by a larger one; the last is freed when no call follows.
 TEST(Categories, TheLastBlockOfACacheIsOneThoughNoCallReplacedIt) {
   Program p;

@@ -59,13 +59,14 @@ uint64_t sum_of_bytes(const std::vector<CategoryHolder>& holders);
 
 /// A stack of calls of a model: does it allocate more in each call than in the one before?
 struct GrowingSite {
-  uint64_t last_bytes = 0;
+  uint64_t last_bytes = 0, first_bytes = 0;  ///< `first_bytes`: of the last call's first block
   uint32_t last_call = 0;
-  uint32_t rises = 0;  ///< calls in a row, the last one included, that allocated more
+  uint32_t rises = 0;  ///< calls in a row, the last one included, whose first block was larger
   /// True where it is the first in another call than the last one was in.
   bool allocate(uint64_t bytes, uint32_t call) {
     const bool is_next = last_bytes != 0 && last_call != call;
-    if (is_next) rises = bytes > last_bytes ? rises + 1 : 0;
+    if (is_next) rises = bytes > first_bytes ? rises + 1 : 0;
+    if (is_next || last_bytes == 0) first_bytes = bytes;
     last_bytes = bytes, last_call = call;
     return is_next;
   }

@@ -58,8 +58,9 @@ Verdict of_evaluation(const BlockLife& life) {
   if (!is_kept && is_freed_at_once(life) && !is_last_of_cache) return {Category::kTemporary};
   if (is_cache_site(life)) return {Category::kKvCache};
   if (is_kept) return unknown(WhyUnknown::kKeptResult);
-  // A result in a variable that the next call's replaced.
-  if (life.is_freed && life.steps == 0 && life.calls == 1) return {Category::kTemporary};
+  // A result in a variable that the next call's replaced, unless it may have been read by that call.
+  if (life.is_freed && life.steps == 0 && life.calls == 1 && !life.may_be_state)
+    return {Category::kTemporary};
   return unknown(life.calls == 0 && life.steps == 0 ? WhyUnknown::kNotFreed
                                                     : WhyUnknown::kKeptResult);
 }

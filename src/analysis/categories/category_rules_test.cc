@@ -218,6 +218,9 @@ TEST(CategoryRules, AResultThatIsKeptAfterAnEvaluationIsNeitherTemporaryNorACach
   EXPECT_EQ(why_of(evaluation, {.calls = 1}), WhyUnknown::kKeptResult) << "the last result";
   EXPECT_EQ(category_of(evaluation, {.calls = 1, .is_freed = true}), Category::kTemporary)
       << "one that the next call's replaced";
+  EXPECT_EQ(why_of(evaluation, {.calls = 1, .is_freed = true, .may_be_state = true}),
+            WhyUnknown::kKeptResult)
+      << "or read";
   EXPECT_EQ(why_of(evaluation, {.steps = 1, .calls = 1, .is_freed = true}),
             WhyUnknown::kKeptResult);
   EXPECT_EQ(why_of(evaluation, {.calls = 2, .is_freed = true}), WhyUnknown::kKeptResult);
