@@ -267,6 +267,23 @@ TEST(GraphLives, TellHowSavedTensorsEnded) {
   EXPECT_EQ(evidence->allocated.at(p.forward).largest_bytes, 99u);
 }
 
+/// Of two results that no pass came for, another operation reads one.
+TEST(GraphLives, TellWhatOtherOperationsReadOfWhatNoPassCameFor) {
+  ReplayedProgram p;
+  for (const uint64_t address : {1, 2}) {
+    p.alloc(address, 10, p.forward);
+    p.mark(MarkKind::kSaved, address, kSavedIsOutput | kSavedHasHistory);
+  }
+  p.mark(MarkKind::kSaved, 2, kSavedHasHistory);
+  p.free(1), p.free(2);
+  MemorySource source(p.events, 4096);
+  source.mutable_tables() = p.tables;
+  const auto evidence = gather_graph_lives(source, {});
+  ASSERT_TRUE(evidence);
+  EXPECT_EQ(evidence->by_stack.at(p.forward).without_backward, 2u);
+  EXPECT_EQ(evidence->by_stack.at(p.forward).read_by_others, 1u);
+}
+
 TEST(GraphLives, WhatAProgramKeepsToItsEndNeededNoBackwardPassUnlessItFailed) {
   ReplayedProgram p;
   const auto save = [&](uint64_t address, uint64_t bytes) {

@@ -18,11 +18,6 @@
 namespace gpumemprof {
 namespace {
 
-/// No backward pass ever came for what the stack saved.
-bool is_not_needed(const GraphLives& lives) {
-  return lives.without_backward > 0 && lives.in_backward == 0;
-}
-
 /// `is_needed`: what a backward pass came for and that stayed, else what none came for. Stacks are
 /// taken of which all saved blocks are so.
 void find_graphs(const PracticeEvidence& evidence, bool is_needed, Candidates* out) {
@@ -33,7 +28,10 @@ void find_graphs(const PracticeEvidence& evidence, bool is_needed, Candidates* o
     const bool is_kept = lives.after_backward > 0 && lives.in_backward == 0 &&
                          lives.without_backward == 0 && lives.saved_later == 0;
     // Between two evaluations a backward pass may end, so not all need be without one.
-    if (is_needed ? !is_kept : !is_not_needed(lives)) continue;
+    if (is_needed ? !is_kept : !lives.is_not_needed()) continue;
+    // A metric keeps probabilities of a graph that a pass went through: values, no graph.
+    const bool may_be_value = lives.read_by_others == 0 && evidence.graph.backward_passes > 0;
+    if (!is_needed && may_be_value) continue;
     candidate.change.group_of[stack] = 0;
     largest = std::max(largest, lives.largest_bytes);
     const uint64_t bytes = is_needed ? lives.after_bytes : lives.without_bytes;
@@ -124,7 +122,7 @@ std::map<std::string, BlockFamily> block_families(const PracticeEvidence& eviden
     const Attribution work = evidence.work_of(holder.stack);
     if (work.is_recomputed) return {};  // it is in use
     const auto lives = evidence.graph.by_stack.find(holder.stack);
-    if (lives != evidence.graph.by_stack.end() && is_not_needed(lives->second)) continue;
+    if (lives != evidence.graph.by_stack.end() && lives->second.is_not_needed()) continue;
     const auto [family, number, is_below] = block_of(work.module);
     if (family.empty()) continue;
     families[family].blocks[number].push_back(&holder);

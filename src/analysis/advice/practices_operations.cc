@@ -101,6 +101,9 @@ uint64_t held_in_sizes(const std::set<uint64_t>& sizes, const CategoryHolder& ho
   const StackSizes* made = evidence.made_by(holder.stack);
   const uint64_t size_bytes = made ? made->largest_bytes : 0;
   if (size_bytes == 0 || !sizes.contains(size_bytes)) return 0;
+  // No backward pass used it: no loss or attention that is trained has it.
+  const auto lives = evidence.graph.by_stack.find(holder.stack);
+  if (lives != evidence.graph.by_stack.end() && lives->second.is_not_needed()) return 0;
   return holder.bytes / size_bytes * size_bytes;
 }
 

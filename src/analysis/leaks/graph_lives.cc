@@ -17,6 +17,7 @@ struct SavedBlock {
   uint16_t device = 0;
   // Seen: autograd saved it; told: a parameter or the like.
   bool is_saved = false, is_seen = false, is_told = false;
+  bool is_read = false;      // another operation than its own saved it
   bool has_history = false;  // its own operation is in the graph, where nothing came before
   uint64_t refusals = 0;     // of its process, by then
 };
@@ -155,6 +156,7 @@ class GraphLivesGatherer {
     if (!block.is_saved || block.is_told) return;
     GraphLives& lives = evidence.by_stack[block.stack];
     lives.largest_bytes = std::max(lives.largest_bytes, block.size_bytes);
+    lives.read_by_others += !in_backward && block.is_read;
     if (in_backward) {
       ++lives.in_backward;
     } else if (is_cut_off(block)) {
@@ -193,6 +195,7 @@ class GraphLivesGatherer {
       const bool is_later = block.backward_passes != evidence.backward_passes;
       if (!block.is_seen && is_later) ++evidence.by_stack[block.stack].saved_later;
       block.is_seen = true;
+      block.is_read |= !(mark.value & kSavedIsOutput);
       block.is_saved |= is_result || (mark.value & kSavedHasHistory);
       const bool is_derived =
           (mark.value & kSavedHasHistory) && !(mark.value & kSavedIsConstant);

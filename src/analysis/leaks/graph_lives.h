@@ -22,9 +22,13 @@ struct GraphLives {
   /// Freed, or left to the end by a program that ended well, and no backward pass that could use it
   /// had ended in its life.
   uint64_t without_backward = 0;
+  /// Of the two: what another operation than its own saved. The rest may be kept for its value.
+  uint64_t read_by_others = 0;
   uint64_t saved_later = 0;       ///< first saved when a backward pass had ended in its life: data
   uint64_t after_bytes = 0, without_bytes = 0;
   uint64_t largest_bytes = 0;
+  /// No backward pass ever came for what the stack saved.
+  bool is_not_needed() const { return without_backward > 0 && in_backward == 0; }
 };
 
 /// Of the allocations of one stack.
