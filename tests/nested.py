@@ -1,7 +1,7 @@
 """Runs short programs whose imports another process has done already: it forks, and the child is the program.
 
-For tests of what is told of a program. Who tests how a process starts, is launched, ends by itself, or what `run` says of
-it, uses harness.record(). PyTorch's imports are three seconds of a program's CPU time, the rest seldom a tenth.
+For tests of what is told of a program: PyTorch's imports are most of its CPU time. A test of how a process is launched or
+ends, or of what `run` says of it, uses harness.record().
 """
 
 import collections
@@ -52,7 +52,8 @@ class Nest:
         except TimeoutError:
             os.killpg(pid, signal.SIGKILL)
             self.answer(60)
-            raise AssertionError(f"no end after {timeout} s: {argv}\n{streams['stderr'].read_bytes()[-2000:]!r}") from None
+            printed = streams["stderr"].read_bytes()[-2000:]
+            raise AssertionError(f"no end after {timeout} s: {argv}\n{printed!r}") from None
         if folder is not None:
             folder.mkdir()
             for path in self.finished(before):

@@ -1,7 +1,7 @@
 """Runs programs one after the other, each in a process that is forked once modules are there: nest.py MODULE…
 
-A request is a line of JSON on stdin: {"argv": [PROGRAM, …] or ["-c", CODE, …], "cwd": path, "environment": what is set in it,
-"stdout": path, "stderr": path}. Answered are two lines: the process's number and, when it has ended, its status as
+A request is a line of JSON on stdin: {"argv": [PROGRAM, …] or ["-c", CODE, …], "cwd": path, "environment": what is set
+in it, "stdout": path, "stderr": path}. Answered are two lines: the process's number and, when it has ended, its status as
 os.waitpid() has it. Before the first one stands "ready".
 """
 
@@ -15,7 +15,7 @@ import types
 
 
 def run(argv, cwd, environment, stdout, stderr):
-    """As `python PROGRAM …` would, but for the interpreter's own end, which takes a third of a second: what the program's
+    """As `python PROGRAM …` would, but for the interpreter's own end, which takes tenths of a second: what the program's
     module holds is dropped, as it is there."""
     os.setsid()
     os.chdir(cwd)
