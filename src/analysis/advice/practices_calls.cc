@@ -9,6 +9,7 @@
 
 #include "analysis/advice/practices.h"
 #include "analysis/leaks/leaks.h"
+#include "base/path_parts.h"
 #include "base/size.h"
 #include "trace/holder_lines.h"
 
@@ -158,6 +159,46 @@ void find_results(const PracticeEvidence& evidence, Candidates* out) {
   }
 }
 
+/// Where the Trainer of transformers joins the predictions of a batch to those of all batches before;
+/// 0: the stack is of something else.
+uint32_t trainer_join(const Tables& tables, uint32_t stack) {
+  return tables.stacks.find_node(stack, [&](const Frame& frame) {
+    return path_ends_with(tables.strings.get(frame.file), "/transformers/trainer_pt_utils.py") &&
+           tables.strings.get(frame.function).ends_with("_concatenate");
+  });
+}
+
+void find_predictions(const PracticeEvidence& evidence, Candidates* out) {
+  const Tables& tables = evidence.tables;
+  PracticeCandidate candidate(*evidence.device);
+  uint64_t bytes = 0, blocks = 0, most = 0;
+  uint32_t join = 0;
+  for (const CategoryHolder& holder : evidence.at_peak()) {
+    const uint32_t node = trainer_join(tables, holder.stack);
+    if (node == 0) continue;
+    bytes += holder.bytes, blocks += holder.count;
+    candidate.add_stack(holder.stack, tables);
+    if (holder.bytes > most) most = holder.bytes, join = node;
+  }
+  if (join == 0) return;
+  // Evaluations of other lines are as large.
+  for (const auto& [stack, made] : evidence.graph.allocated) {
+    if (trainer_join(tables, stack) != 0) candidate.change.group_of[stack] = 0;
+  }
+  candidate.change.rule = TraceChange::Rule::kGone;
+  std::string fix =
+      "Give the Trainer preprocess_logits_for_metrics, which returns what compute_metrics reads of a "
+      "batch, as logits.argmax(-1)";
+  if (!is_host_memory(tables.devices[evidence.device->device]))
+    fix += "; or let eval_accumulation_steps move them to the host";
+  candidate.tell("results_kept",
+                 "the Trainer's evaluation keeps the predictions of all batches, and copies them to "
+                 "add one (" +
+                     short_line(tables, join) + "): " + format_bytes(bytes) + " at the peak",
+                 std::move(fix), {{"kept_bytes", bytes}, {"blocks", blocks}});
+  out->push_back(std::move(candidate));
+}
+
 /// Each call has data of its own. The calls of a recurrent loop or of a solver work on what the one
 /// before them made; those of a rollout look like parts of a batch, so it is a choice.
 bool has_data_of_each(const PracticeEvidence& evidence, uint64_t calls) {
@@ -203,6 +244,7 @@ void find_waiting_graphs(const PracticeEvidence& evidence, Candidates* out) {
 void find_call_practices(const PracticeEvidence& evidence, Candidates* candidates) {
   if (!evidence.device) return;
   find_results(evidence, candidates);
+  find_predictions(evidence, candidates);
   find_waiting_graphs(evidence, candidates);
 }
 

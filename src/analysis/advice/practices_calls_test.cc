@@ -23,6 +23,10 @@ struct CallsAtPeak {
     if (!has_gradients) call = push(call, kModeFile, "no grad", 0);
     return push(push(call, "/me/net.py", "Net.forward", 3), kModuleFile, module, 0);
   }
+  uint32_t joined(const char* function) {
+    return push(push(0, "/me/fit.py", "main", 42), "/x/transformers/trainer_pt_utils.py", function,
+                86);
+  }
   /// Activations of `count` calls; the line has called the model `calls` times in all.
   void save(uint32_t stack, uint64_t size_bytes, uint64_t count, uint64_t calls) {
     hold(stack, size_bytes, count, WhyUnknown::kNone);
@@ -65,6 +69,21 @@ TEST(CallPractices, ResultsOfEightCallsAreToldByTheLineThatCallsTheModel) {
             "results of 8 calls at eval.py:20 are live together: 7.81 KiB at the peak");
   EXPECT_EQ(found[0].advice.evidence, (Evidence{{"kept_bytes", 8000}, {"blocks", 8}}));
   EXPECT_EQ(found[0].change.stays_bytes, 2000u);
+}
+
+TEST(CallPractices, PredictionsThatATrainerJoinsAreToldByItsLine) {
+  CallsAtPeak run;
+  run.hold(run.joined("nested_concat"), 700, 1, WhyUnknown::kOutside);
+  EXPECT_TRUE(run.found().empty());
+  run.hold(run.joined("torch_pad_and_concatenate"), 4000, 2, WhyUnknown::kOutside);
+  ASSERT_EQ(run.found().size(), 1u);
+  const Advice advice = run.found()[0].advice;
+  EXPECT_EQ(advice.kind, "results_kept");
+  EXPECT_EQ(advice.title,
+            "the Trainer's evaluation keeps the predictions of all batches, and copies them to add "
+            "one (trainer_pt_utils.py:86): 7.81 KiB at the peak");
+  EXPECT_EQ(advice.evidence, (Evidence{{"kept_bytes", 8000}, {"blocks", 2}}));
+  EXPECT_TRUE(advice.fix.contains("preprocess_logits_for_metrics")) << advice.fix;
 }
 
 TEST(CallPractices, WhatALoopInTheModelMakesIsOfOneCall) {

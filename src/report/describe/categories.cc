@@ -9,10 +9,13 @@
 #include <utility>
 
 #include "analysis/categories/category_sums.h"
+#include "base/path_parts.h"
 #include "base/size.h"
 #include "report/describe/sections.h"
 #include "report/words.h"
+#include "trace/holder_lines.h"
 #include "trace/module_path.h"
+#include "trace/own_code.h"
 
 namespace gpumemprof {
 namespace {
@@ -216,6 +219,18 @@ Row category_row(const CategoryGroup& group, const CategorySums& sums,
   return row;
 }
 
+/// Where most of a line's memory comes from one line of a library, as of a line that trains a whole
+/// model: PyTorch's own are what any program calls.
+void add_library(const Subject& subject, const HolderLine& line, Table* table) {
+  const std::vector<HolderLine> inner = group_by_innermost(line.stacks, subject.tables);
+  if (inner.size() < 2 || inner[0].node == 0 || 2 * inner[0].bytes < line.bytes) return;
+  const Frame& frame = subject.tables.stacks.frame_of(inner[0].node);
+  const std::string_view file = subject.tables.strings.get(frame.file);
+  if (is_user_file(file) || is_native_source(file) || path_has(file, "/torch/")) return;
+  table->rows.push_back(
+      {{{format_bytes(inner[0].bytes)}, {"in " + subject.line_text(inner[0].node)}}});
+}
+
 }  // namespace
 
 Table modules_table(const Subject& subject, const DeviceAnalysis& device, const HolderLine& line,
@@ -234,7 +249,10 @@ Table modules_table(const Subject& subject, const DeviceAnalysis& device, const 
   });
   const bool has_module = std::ranges::any_of(
       groups, [](const FoldedGroup& one) { return !one.sum.name.empty(); });
-  if (groups.size() < 2 || !has_module) return table;
+  if (groups.size() < 2 || !has_module) {
+    add_library(subject, line, &table);
+    return table;
+  }
   add_rows(groups, most, &table, [&](const FoldedGroup& one) {
     return Row{{{format_bytes(one.sum.bytes)}, cell_of(one, "(outside of any module)", true)}};
   });
