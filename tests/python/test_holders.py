@@ -11,8 +11,20 @@ import pytest
 torch = pytest.importorskip("torch")
 
 PROGRAM = """
-import collections, functools, sys
+import collections, functools, sys, types
 import torch
+
+torchmetrics = sys.modules["torchmetrics.metric"] = types.ModuleType("torchmetrics.metric")
+
+class Metric(torch.nn.Module):
+    pass
+
+torchmetrics.Metric = Metric
+
+class AUROC(Metric):
+    def __init__(self):
+        super().__init__()
+        self.preds = []
 
 class Box:
     __slots__ = ("inside",)
@@ -47,12 +59,13 @@ def fail():
 def main():
     net, losses, box, errors = Net(), [], Box(), []
     box.inside = torch.ones(3001)
-    hooked = []
+    hooked, auroc = [], AUROC()
     other = torch.nn.Linear(7, 7)
     other.register_forward_hook(lambda m, a, out: hooked.append(out.detach()))
     for n in range(30):
         losses.append(net(torch.ones(101)))
         cached(n)
+        auroc.preds.append(torch.ones(13))
         History.kept.append(torch.ones(11))
         other(torch.ones(7, 7))
         try:
@@ -98,7 +111,7 @@ def test_the_file_follows_its_schema_and_stands_beside_its_recording(recording, 
 
 @pytest.mark.parametrize(
     ("owner", "name"),
-    [("variable", "losses"), ("module attribute", "Net.seen"), ("cache", "cached"), ("exception", "errors"),
+    [("variable", "losses"), ("module attribute", "Net.seen"), ("metric", "AUROC.preds"), ("cache", "cached"), ("exception", "errors"),
      ("hook", "hooked"), ("attribute", "Box.inside"), ("attribute", "History.kept")],
 )  # fmt: skip
 def test_a_holder_is_called_by_what_a_person_would_look_for(told, owner, name):

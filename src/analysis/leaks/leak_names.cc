@@ -153,6 +153,10 @@ constexpr Rule kRules[] = {
      {"hook_stores", "a hook stores its arguments in every step",
       "keep only the last value or a number in the hook, remove the hook when it is done, and "
       "clear what it filled"}},
+    {[](const LeakEvidence& e) { return is_owned_by(e, "metric"); },
+     {"metric_not_reset", "a metric keeps the state of every step",
+      "call the metric's reset() when its value is computed, as after each epoch; or use one that "
+      "keeps figures alone, as with thresholds= of torchmetrics"}},
     // A number in a variable is a sum of losses, most often; what a module keeps is its state.
     {[](const LeakEvidence& e) {
        return is_carried_on(e) && (!is_scalar(e) || is_owned_by(e, "module attribute"));

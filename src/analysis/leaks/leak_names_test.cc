@@ -25,6 +25,7 @@ TEST(LeakNames, OwnersThatAreABugByThemselves) {
   EXPECT_EQ(held_by({.owner = "optimizer"}), "optimizer_recreated");
   EXPECT_EQ(held_by({.owner = "hook"}), "hook_stores");
   EXPECT_EQ(held_by({.owner = "module attribute"}), "tensors_on_model");
+  EXPECT_EQ(held_by({.owner = "metric"}), "metric_not_reset");
 }
 
 TEST(LeakNames, GraphsThatTensorFlowTracesAnewAreTheCauseWhoeverHoldsThem) {

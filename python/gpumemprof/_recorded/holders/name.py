@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import types
 from collections import deque
 from typing import Any, NamedTuple
@@ -32,6 +33,12 @@ class Name(NamedTuple):
     limited: deque[Any] | None = None
     object_id: int = 0
     container: str = ""
+
+
+def _is_metric(kind: type) -> bool:
+    """Of torchmetrics, whose state has a reset()."""
+    metric = getattr(sys.modules.get("torchmetrics.metric"), "__dict__", {}).get("Metric")
+    return any(one is metric for one in kind.__mro__)
 
 
 class _Reading:
@@ -117,7 +124,8 @@ class _Reading:
         if attribute.endswith("_hooks"):
             self._settle("hook")
             return
-        self.name, self.owner = f"{name_of_class(kind)}.{attribute}", "module attribute"
+        self.name = f"{name_of_class(kind)}.{attribute}"
+        self.owner = "metric" if _is_metric(kind) else "module attribute"
 
     def _closure(self, function: types.FunctionType, following: list[object]) -> None:
         cells = function.__closure__
