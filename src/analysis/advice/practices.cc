@@ -155,6 +155,28 @@ void leave_leaks_to_unused_graphs(const DeviceAnalysis& device, Candidates* cand
   std::erase_if(*candidates, keeps_it);
 }
 
+/// Layers of a model that is not trained keep nothing for a backward pass once it has no gradients.
+void leave_layers_to_unused_gradients(const DeviceAnalysis& device,
+                                      std::vector<PracticeCandidate>* candidates) {
+  const auto unused = std::ranges::find(*candidates, "gradients_unused", [](const auto& one) {
+    return std::string_view(one.advice.kind);
+  });
+  if (unused == candidates->end()) return;
+  const auto figure = [](const Advice& advice, std::string_view name) {
+    const auto found =
+        std::ranges::find(advice.evidence, name, [](const auto& one) { return one.first; });
+    return found == advice.evidence.end() ? 0 : found->second;
+  };
+  // Of a model that others' results pass through, the graph stays.
+  const uint64_t gradients = figure(unused->advice, "gradient_bytes");
+  const uint64_t saved = unused->advice.bytes - std::min(unused->advice.bytes, gradients);
+  const auto stacks = unused->change.group_of;  // what is erased may move it
+  std::erase_if(*candidates, [&](const PracticeCandidate& one) {
+    return one.advice.kind == "checkpointing" && is_mostly_of(device, one, stacks) &&
+           2 * saved > figure(one.advice, "activation_bytes");
+  });
+}
+
 /// Where two say that the same blocks should end with their step, the one that saves more is told. A
 /// leak that is a part of more may have a fix of its own.
 void leave_out_covered(Candidates* candidates) {
@@ -187,6 +209,7 @@ void take_suggestions(const DeviceAnalysis* main, Candidates* candidates, Advice
     return one.advice.bytes < least_saving(one.advice.peak_bytes);
   });
   if (main) leave_leaks_to_unused_graphs(*main, candidates);
+  if (main) leave_layers_to_unused_gradients(*main, candidates);
   leave_out_covered(candidates);
   const auto is_most = [](const PracticeCandidate& one) {
     return one.is_of_leak && 2 * one.advice.bytes > one.advice.peak_bytes;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,7 +12,9 @@
 #include "analysis/advice/practices.h"
 #include "analysis/leaks/leaks.h"
 #include "base/size.h"
+#include "trace/holder_lines.h"
 #include "trace/module_path.h"
+#include "trace/own_code.h"
 
 namespace gpumemprof {
 namespace {
@@ -42,6 +45,44 @@ struct Trained {
     modules.insert(module), parents.insert(module_above(module));
   }
 };
+
+/// The nodes of the program's own lines, the innermost first.
+std::vector<uint32_t> own_nodes(const Tables& tables, uint32_t stack) {
+  std::vector<uint32_t> out;
+  for (uint32_t node = own_node(tables, stack); node != 0;
+       node = own_node(tables, tables.stacks.node(node).parent))
+    out.push_back(node);
+  return out;
+}
+
+/// The innermost line that made parameters of what is not trained and none of what is; 0: there is
+/// none, or they are of several.
+uint32_t line_of_untrained(const Trained& trained, const PracticeEvidence& evidence) {
+  const Tables& tables = evidence.tables;
+  std::set<uint32_t> of_trained, lines;  // frames
+  std::vector<uint32_t> untrained;       // stacks
+  for (const CategoryHolder& holder : evidence.at_peak()) {
+    const std::string_view name = tables.strings.get(holder.name);
+    if (holder.category != Category::kParameter || name.empty()) continue;
+    const std::string_view module = module_of_storage(name);
+    if (trained.leaves_out(module)) {
+      untrained.push_back(holder.stack);
+    } else if (trained.modules.contains(module)) {
+      for (const uint32_t node : own_nodes(tables, holder.stack))
+        of_trained.insert(tables.stacks.node(node).frame);
+    }
+  }
+  uint32_t line = 0;
+  for (const uint32_t stack : untrained) {
+    const std::vector<uint32_t> nodes = own_nodes(tables, stack);
+    const auto own = std::ranges::find_if(nodes, [&](uint32_t node) {
+      return !of_trained.contains(tables.stacks.node(node).frame);
+    });
+    if (own == nodes.end()) return 0;
+    line = *own, lines.insert(tables.stacks.node(line).frame);
+  }
+  return lines.size() == 1 ? line : 0;
+}
 
 /// Gradients of parameters that no optimizer updates, while others are updated. What their modules
 /// computed of what others did stays: a backward pass runs through it to those.
@@ -87,11 +128,14 @@ void find_unused(const PracticeEvidence& evidence, Candidates* out) {
       largest = std::max(largest, made->largest_bytes);
   }
   candidate.change.stays_bytes = kOperands * largest;
+  std::string fix = "Call requires_grad_(False) once on the model that is not trained";
+  if (const uint32_t line = line_of_untrained(trained, evidence); line != 0)
+    fix += ", made at " + short_line(evidence.tables, line);
   candidate.tell("gradients_unused",
                  "parameters that no optimizer updates have gradients, " +
                      format_bytes(gradient_bytes) + ", made at " +
                      evidence.line_of(candidate.advice.stack),
-                 "Call requires_grad_(False) once on the model that is not trained",
+                 std::move(fix),
                  {{"gradient_bytes", gradient_bytes}, {"activation_bytes", activation_bytes}});
   out->push_back(std::move(candidate));
 }

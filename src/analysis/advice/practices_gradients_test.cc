@@ -28,6 +28,10 @@ struct HeldAtPeak {
     out = push(out, kModuleFile, module, 0);
     return *node ? push(out, kBackwardFile, node, 0) : out;
   }
+  /// Of a model that the line makes by a function of the program's own.
+  uint32_t made_by(uint32_t line, uint32_t in_function) {
+    return push(push(0, "/me/train.py", "fit", line), "/me/train.py", "make", in_function);
+  }
   void hold(Category category, uint32_t stack, uint64_t bytes, const char* name = "") {
     analysis.devices[0].figures.peak_bytes += bytes;
     analysis.devices[0].holders_at_peak.push_back({stack, bytes, 1});
@@ -96,6 +100,53 @@ TEST(GradientPractices, WhatAModelThatIsNotTrainedComputesOfOthersStays) {
   EXPECT_EQ(change.group_of.at(judged), TraceChange::kUnlessDerived);
   EXPECT_TRUE(change.group_of.contains(run.stack(8, "Judge")));
   EXPECT_EQ(change.sources, absl::flat_hash_set<uint32_t>{painted});
+}
+
+/// Two models that one line makes: the line that calls it is told where it makes no other model.
+TEST(GradientPractices, TheModelThatIsNotTrainedIsToldByTheLineThatMakesItAlone) {
+  HeldAtPeak run;
+  const auto weight = [&](uint32_t line, const char* name) {
+    run.hold(Category::kParameter, run.made_by(line, 9), 1000, name);
+  };
+  weight(11, "1.weight");
+  weight(12, "Student.1.weight");
+  run.hold(Category::kGradient, run.gradient("1"), 1000, "1.weight");
+  run.hold(Category::kOptimizerState, run.stack(10, ""), 80, "exp_avg of Student.1.weight");
+  EXPECT_EQ(run.candidates(find_gradient_practices).at(0).advice.fix,
+            "Call requires_grad_(False) once on the model that is not trained, made at "
+            "train.py:11");
+  weight(13, "2.weight");
+  EXPECT_EQ(run.candidates(find_gradient_practices).at(0).advice.fix,
+            "Call requires_grad_(False) once on the model that is not trained")
+      << "of two lines";
+}
+
+/// A metric keeps what softmax made, after the backward pass of its graph. A block of the same module
+/// that another operation reads has a graph.
+TEST(ActivationPractices, AValueThatIsKeptIsNoGraphThatIsNotNeeded) {
+  HeldAtPeak run;
+  const uint32_t kept = run.stack(15, "");
+  run.hold(Category::kActivation, kept, 4000);
+  run.graph.by_stack[kept] = {.after_backward = 9, .without_backward = 1, .largest_bytes = 400};
+  run.graph.backward_passes = 10;
+  EXPECT_TRUE(run.candidates(find_activation_practices).empty());
+  run.graph.by_stack[kept].read_by_others = 1;
+  EXPECT_EQ(run.candidates(find_activation_practices).at(0).advice.kind, "graph_not_needed");
+}
+
+/// The gradient of log_softmax is as large as probabilities that a metric keeps.
+TEST(OperationPractices, ProbabilitiesThatNoBackwardPassUsedAreOfNoLoss) {
+  HeldAtPeak run;
+  const uint32_t kept = run.stack(15, "");
+  run.hold(Category::kActivation, kept, 4000);
+  run.graph.allocated[kept] = {.count = 10, .largest_bytes = 400};
+  run.graph.allocated[run.stack(14, "", "LogSoftmaxBackward0")] = {.count = 10,
+                                                                   .largest_bytes = 400};
+  run.graph.by_stack[kept] = {.in_backward = 9, .without_backward = 1};
+  EXPECT_EQ(kinds_and_first_bytes(run.candidates(find_operation_practices)),
+            (Told{{"chunked_loss", 4000}}));
+  run.graph.by_stack[kept] = {.after_backward = 9, .without_backward = 1};
+  EXPECT_TRUE(run.candidates(find_operation_practices).empty());
 }
 
 TEST(GradientPractices, ADerivativeThatTheProgramAskedForIsNoUnusedGradient) {
