@@ -230,6 +230,10 @@ uint64_t sum_of(uint64_t LeakStack::*figure, const Leak& leak) {
 /// A block exists twice while it is copied into a larger one.
 constexpr uint64_t kCopiesOfBlock = 2;
 
+/// A program that was ended without a request: what had less than one part in so many of the peak
+/// did not end it.
+constexpr uint64_t kLeastShareOfEnd = 10;
+
 /// All but the limit and the holder.
 Finding leak_finding(const LeakGroup& group, const Tables& tables, const Analysis& analysis) {
   const Leak& leak = group.whole;
@@ -311,7 +315,10 @@ void add_leak_findings(const std::vector<ProcessHistory>& histories, const Table
     }
     if (refused_bytes) {
       // The limit was reached. Without what is kept there was room for the request.
-      if (finding.bytes.value_or(0) >= *refused_bytes) end_again(&finding);
+      const uint64_t least = *refused_bytes != 0
+                                 ? *refused_bytes
+                                 : peak_bytes_of(*analysis, group.whole.device) / kLeastShareOfEnd;
+      if (finding.bytes.value_or(0) >= least) end_again(&finding);
     } else if (finding.kind != FindingKind::kSizesRise &&
                !has_stopped(finding, group.whole.process, tables)) {
       // A step's own peak grows faster than what it leaves.
