@@ -102,6 +102,15 @@ bool was_full(const ProcessHolders& told, const HoldersLook& at, const TensorHol
 
 }  // namespace
 
+uint64_t HolderStacks::bytes_of(uint32_t holder, uint16_t device, const Look& look) {
+  uint64_t bytes = 0;
+  for (const auto& [place, held] : look.by_stack) {
+    if (place >> 32 != device) continue;
+    for (const HeldByStack& one : held) bytes += one.holder == holder ? one.bytes : 0;
+  }
+  return bytes;
+}
+
 HolderStacks::Held HolderStacks::most_of(uint32_t process, uint16_t device,
                                          const std::vector<uint32_t>& stacks,
                                          const Tables& tables, uint64_t least_blocks) const {
@@ -151,6 +160,7 @@ HolderStacks::Held HolderStacks::most_of(uint32_t process, uint16_t device,
     best = {.holder = &holder,
             .held_blocks = held.blocks,
             .held_bytes = held.bytes,
+            .bytes_in_all = bytes_of(index_of_most, device, look),
             .viewed = held.viewed,
             .is_gc_disabled = look.look->is_gc_disabled,
             .was_full = was_full(*told, *look.look, holder),

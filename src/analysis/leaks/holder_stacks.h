@@ -54,6 +54,8 @@ class HolderStacks {
   struct Held {
     const TensorHolder* holder = nullptr;  ///< who holds most of the bytes; null: not known
     uint64_t held_blocks = 0, held_bytes = 0;  ///< that `holder` keeps
+    /// That `holder` keeps of all stacks of the device, at that look.
+    uint64_t bytes_in_all = 0;
     ViewedBlocks viewed;                       ///< of these
     bool is_gc_disabled = false;  ///< Python's collector, at that look
     bool was_full = false;        ///< in an earlier look it had its most_entries
@@ -76,6 +78,7 @@ class HolderStacks {
     absl::flat_hash_map<uint64_t, std::vector<HeldByStack>> by_stack;
     absl::flat_hash_map<uint64_t, Live> live;
   };
+  static uint64_t bytes_of(uint32_t holder, uint16_t device, const Look& look);
   void resolve(Look& look, const Tables& tables, const LiveState& state, const Ended* ended) const;
 
   absl::flat_hash_map<std::pair<uint32_t, uint64_t>, const ProcessHolders*> processes_;

@@ -25,6 +25,8 @@ struct Program {
   /// Of these, what a variable holds; the rest have a name of their own each.
   uint64_t held_blocks = UINT64_MAX;
   std::string why_incomplete;
+  std::string owner = "variable";  ///< of the look's first holder, which an exception's weights have, too
+  bool is_killed = false;          ///< by the kernel, for want of its cgroup's memory
 };
 
 /// What is said of line 7.
@@ -60,7 +62,8 @@ std::vector<Finding> findings_of(const Program& program) {
       HoldersLook& look = told[0].looks.emplace_back();
       look.time_ns = time, look.why_incomplete = program.why_incomplete;
       look.holders.push_back(
-          {.path = "kept in main (train.py)", .name = "kept", .owner = "variable"});
+          {.path = "kept in main (train.py)", .name = "kept", .owner = program.owner});
+      if (program.owner == "exception") look.by_address[2] = 0;
       for (uint64_t made = 0; made <= step; made += program.keeps_every) {
         const bool is_held = made / program.keeps_every < program.held_blocks;
         look.by_address[100 + made] =
@@ -77,6 +80,9 @@ std::vector<Finding> findings_of(const Program& program) {
   AnalysisOptions options;
   options.find_leaks = true;
   if (program.looked_after != 0) options.holders = &told;
+  const ProgramEnds ends{
+      .runs = {{.signal = "SIGKILL", .kernel_kills = 1, .kills_are_of_cgroup = true}}};
+  if (program.is_killed) options.ends = &ends;
   std::vector<Finding> out = analyze_source(source, options)->findings;
   std::erase_if(out, [&](const Finding& one) { return one.stack != keeps; });
   return out;
@@ -113,6 +119,36 @@ TEST(LeakFindings, ASmallLeakIsAWarningIfTenThousandStepsMakeItATenthOfThePeak) 
   EXPECT_EQ(severity(1'000, 100), Severity::kInfo) << "97.7 KiB, and 9.5 MiB in the long run";
   EXPECT_EQ(severity(1'060, 90), Severity::kWarning) << "93.2 KiB, and 10.1 MiB in the long run";
   EXPECT_EQ(severity(1'000, 120), Severity::kWarning) << "117 KiB are 0.11 % of the peak";
+}
+
+TEST(LeakFindings, WhatHadLittleOfThePeakDidNotEndAProgram) {
+  const auto severity = [](uint64_t keeps_bytes) {
+    const std::vector<Finding> found = findings_of({.keeps_bytes = keeps_bytes,
+                                                    .weights_bytes = 9'000'000,
+                                                    .has_marks = true,
+                                                    .is_killed = true});
+    return found.size() == 1 ? found[0].severity : Severity::kInfo;
+  };
+  EXPECT_EQ(severity(9'000), Severity::kWarning) << "0.9 MB of 9.9 MB";
+  EXPECT_EQ(severity(11'000), Severity::kCritical) << "1.1 MB of 10.1 MB";
+}
+
+/// 100 blocks of 1000 bytes, and one of 900,000 that was there before.
+TEST(LeakFindings, AllThatExceptionsKeepIsTheirLeak) {
+  const auto found_of = [](const char* owner) {
+    return findings_of({.keeps_bytes = 1'000,
+                        .weights_bytes = 900'000,
+                        .has_marks = true,
+                        .looked_after = 100,
+                        .owner = owner});
+  };
+  const std::vector<Finding> of_list = found_of("variable"), of_exceptions = found_of("exception");
+  ASSERT_EQ(of_list.size(), 1u);
+  EXPECT_EQ(of_list[0].bytes, 100'000u);
+  ASSERT_EQ(of_exceptions.size(), 1u);
+  EXPECT_EQ(of_exceptions[0].bytes, 1'000'000u);
+  EXPECT_TRUE(of_exceptions[0].title.starts_with("train.py:7 keeps at least 1000 B more with every"))
+      << of_exceptions[0].title;
 }
 
 TEST(LeakFindings, WhatComesAFewTimesAndIsHeldByNameMayBeResults) {

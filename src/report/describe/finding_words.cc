@@ -74,8 +74,10 @@ std::string finding_sentence(const Finding& finding) {
   // "History.losses, by self in update (train.py)", where it is known.
   if (is_leak && a_step && holder && named(finding.evidence, "held_blocks")) {
     const size_t begin = finding.title.find(" keep");
-    text = fmt::format("leak: {} keeps {} more with every step ({}).",
-                       holder->substr(0, holder->find(", by ")), format_bytes(*a_step),
+    const bool is_least = named(finding.evidence, "exceptions_bytes").has_value();
+    text = fmt::format("leak: {} keeps {}{} more with every step ({}).",
+                       holder->substr(0, holder->find(", by ")), is_least ? "at least " : "",
+                       format_bytes(*a_step),
                        finding.title.substr(0, begin));
   }
   text = capitalized(std::move(text));
