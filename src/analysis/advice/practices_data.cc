@@ -267,6 +267,9 @@ void find_batch(const PracticeEvidence& evidence, Candidates* out) {
   }
   const std::optional<BatchParts> parts = batch_parts(evidence.analysis.ends);
   if (bytes == 0 || !parts) return;
+  // What an earlier attempt holds, no batch of the next one makes smaller.
+  const auto is_held = [](const Finding& finding) { return finding.name == kHeldAttempt; };
+  if (std::ranges::any_of(evidence.analysis.findings, is_held)) return;
   candidate.held_bytes = bytes - bytes / parts->count;
   candidate.tell("smaller_batch",
                  "activations, inputs and temporaries hold " + format_bytes(bytes) +
