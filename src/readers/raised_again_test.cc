@@ -40,7 +40,9 @@ TEST(RaisedAgain, EveryTruncationIsReadOrNone) {
   const std::string_view whole = kOfAWorker;
   for (size_t length = 0; length <= whole.size(); ++length) {
     const auto read = raised_again(whole.substr(0, length));
-    if (read) EXPECT_EQ(read->where, "DataLoader worker process 1");
+    if (read) {
+      EXPECT_EQ(read->where, "DataLoader worker process 1");
+    }
   }
 }
 
