@@ -354,11 +354,11 @@ TEST(Practices, APassThatARefusalCutOffHadANeedOfItsGraph) {
     append(&events, {.time_ns = ++at, .action = between, .address = 9, .size_bytes = kMiB, .stack = made});
     for (uint64_t address = 1; address <= 4; ++address)
       append(&events, {.time_ns = ++at, .action = Action::kFreeCompleted, .address = address});
-    const auto report = advise_practices(run.analysis, run.tables, [&] {
+    const auto report = advise_on_recording(run.analysis, run.tables, [&] {
       auto source = std::make_unique<MemorySource>(events);
       source->mutable_tables() = run.tables;
       return Result<std::unique_ptr<EventSource>>(std::move(source));
-    });
+    }, {});
     std::vector<std::string> kinds;
     for (const Advice& one : report->advice) kinds.push_back(one.kind);
     return kinds;
