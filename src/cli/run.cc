@@ -14,6 +14,7 @@
 #include "report/describe/end_words.h"
 #include "report/run_summary.h"
 #include "run/child.h"
+#include "run/meta.h"
 #include "run/run_program.h"
 
 namespace gpumemprof {
@@ -58,6 +59,7 @@ ProgramEnds ends_of(const RunOutcome& outcome) {
   run.kernel_kills = outcome.kernel_kills.count;
   run.kills_are_of_cgroup = outcome.kernel_kills.is_of_cgroup;
   run.memory_limit_bytes = outcome.kernel_kills.limit_bytes;
+  run.address_space_limit_bytes = address_space_limit_bytes();
   ends.runs.push_back(std::move(run));
   for (const std::string& name : outcome.oom_bundles) {
     if (auto one = read_oom_dump(outcome.folder + "/oom_dumps/" + name))

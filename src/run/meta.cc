@@ -55,13 +55,6 @@ Json exit_json(int wait_status) {
   return {{"signal", number}, {"signal_name", signal_name(number)}};
 }
 
-/// The program's too, until it sets another.
-Json address_space_limit() {
-  rlimit limit = {};
-  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return {};
-  return limit.rlim_cur;
-}
-
 Json kills_json(const KernelKills& kills) {
   Json json = {{"count", *kills.count}, {"of", kills.is_of_cgroup ? "cgroup" : "machine"}};
   if (kills.limit_bytes) json["limit_bytes"] = *kills.limit_bytes;
@@ -124,6 +117,12 @@ std::string own_name(int attempt, int pid) {
 }
 
 }  // namespace
+
+std::optional<uint64_t> address_space_limit_bytes() {
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return std::nullopt;
+  return limit.rlim_cur;
+}
 
 std::string signal_name(int number) {
   // As sigabbrev_np has them, which glibc has from 2.32 on: by their numbers on x86-64 and aarch64.
@@ -190,6 +189,7 @@ std::string utc_time(int64_t unix_ns) {
 std::string meta_json(const RunMeta& meta) {
   utsname system = {};
   uname(&system);
+  const std::optional<uint64_t> address_space = address_space_limit_bytes();
   Json json = {
       {"schema", kMetaSchema},
       {"gpumemprof_version", meta.gpumemprof_version},
@@ -200,7 +200,7 @@ std::string meta_json(const RunMeta& meta) {
       {"kernel", std::string(system.sysname) + ' ' + system.release},
       {"machine", system.machine},
       {"cpu_count", sysconf(_SC_NPROCESSORS_ONLN)},
-      {"address_space_limit_bytes", address_space_limit()},
+      {"address_space_limit_bytes", address_space ? Json(*address_space) : Json()},
       {"run_pid", meta.run_pid},
       {"pid", meta.pid != 0 ? Json(meta.pid) : Json()},
       {"start_time", utc_time(meta.start_unix_ns)},

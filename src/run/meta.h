@@ -34,6 +34,9 @@ struct KernelKills {
   std::optional<uint64_t> limit_bytes;  ///< of the cgroup
 };
 
+/// This process's (ulimit -v), and the program's until it sets another; absent: there is none.
+std::optional<uint64_t> address_space_limit_bytes();
+
 /// "SIGKILL"; "signal 64" where it has no name.
 std::string signal_name(int number);
 

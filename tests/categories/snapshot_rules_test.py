@@ -18,7 +18,6 @@ from carried_page import CarriedPage
 pytest.importorskip("torch")
 
 import harness  # noqa: E402
-import nested  # noqa: E402
 from categories import rebuilt  # noqa: E402
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
@@ -32,7 +31,7 @@ def analysed(folder, name):
     shutil.copy(PROGRAMS / "measured.py", folder)
     shutil.copy(PROGRAMS / f"{name}.py", folder)
     recording = folder / "recording"
-    nested.record(recording, [sys.executable, folder / f"{name}.py"], env=ENVIRONMENT, timeout=300).ok()
+    harness.record(recording, [sys.executable, folder / f"{name}.py"], env=ENVIRONMENT, timeout=300).ok()
     (device,) = [d for d in harness.analysis(recording)["devices"] if d["device"] == "cpu"]
     return device, [e for e in harness.events(recording) if e["device"] == "cpu"]
 

@@ -3,7 +3,6 @@
 import collections
 
 import harness
-import nested
 
 # Two functions keep a block each; a third lets go of its own, larger one in between. Sizes are argv.
 ACME = """
@@ -30,7 +29,7 @@ def record_acme(folder, keep, spike, name="acme_train.py"):
     folder.mkdir(parents=True, exist_ok=True)
     program = folder / name
     program.write_text(ACME)
-    return nested.record(folder / "recording", [harness.PYTHON, program, keep, spike]).ok().folder
+    return harness.record(folder / "recording", [harness.PYTHON, program, keep, spike]).ok().folder
 
 
 def export(folder, *options):

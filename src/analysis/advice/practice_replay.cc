@@ -38,7 +38,7 @@ class ChangedTrace {
     const auto group = change_.group_of.find(block.stack);
     const bool is_of_change = group != change_.group_of.end();
     block.is_derived = is_derived_ && is_of_change && group->second == TraceChange::kUnlessDerived;
-    if (block.is_derived) block.stack = 0;
+    if (block.is_derived) block.stack = 0, derived_ += block.size_bytes;
     live_ += block.size_bytes;
     blocks_[address] = block;
     if (is_of_change && !block.is_derived) add(group->second, block);
@@ -63,6 +63,7 @@ class ChangedTrace {
     const ReplayedBlock block = found->second;
     blocks_.erase(found);
     live_ -= block.size_bytes;
+    if (block.is_derived) derived_ -= block.size_bytes;
     if (const auto group = change_.group_of.find(block.stack); group != change_.group_of.end())
       remove(group->second, block);
   }
@@ -125,7 +126,9 @@ class ChangedTrace {
   uint64_t removed() const {
     switch (change_.rule) {
       case TraceChange::Rule::kGone:
-        return in_set_ - std::min(in_set_, change_.stays_bytes);
+        // What stays for it is among what an operation reads and makes.
+        return in_set_ - std::min(in_set_, change_.stays_bytes -
+                                               std::min(change_.stays_bytes, derived_));
       case TraceChange::Rule::kGoneAfterStep:
       case TraceChange::Rule::kMadeAnewEachStep:
       case TraceChange::Rule::kGoneAtCall:
@@ -154,6 +157,7 @@ class ChangedTrace {
   std::vector<std::pair<uint64_t, uint64_t>> idle_changes_;  // event, bytes modulo 2^64
   size_t next_idle_ = 0;
   uint64_t idle_ = 0;
+  uint64_t derived_ = 0;  // bytes
   uint64_t live_ = 0, in_set_ = 0, gone_ = 0, extended_ = 0, peak_ = 0;
   uint64_t last_step_ = 0;  // or call, whichever frees
   // Of the operation that allocates next: something is known of what it reads.

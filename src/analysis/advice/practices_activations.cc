@@ -23,6 +23,12 @@ namespace {
 void find_graphs(const PracticeEvidence& evidence, bool is_needed, Candidates* out) {
   PracticeCandidate candidate(*evidence.device);
   uint64_t largest = 0, kept = 0, at_peak = 0;
+  const auto line_of = [&](uint32_t stack) {
+    return evidence.tables.stacks.node(leak_line(evidence.tables, stack)).frame;
+  };
+  std::set<uint32_t> lines;  // frames, of graphs for sure
+  for (const auto& [stack, lives] : evidence.graph.by_stack)
+    if (lives.is_not_needed() && lives.read_by_others > 0) lines.insert(line_of(stack));
   for (const auto& [stack, lives] : evidence.graph.by_stack) {
     // Data that many graphs read is kept for them, not by one.
     const bool is_kept = lives.after_backward > 0 && lives.in_backward == 0 &&
@@ -31,7 +37,7 @@ void find_graphs(const PracticeEvidence& evidence, bool is_needed, Candidates* o
     if (is_needed ? !is_kept : !lives.is_not_needed()) continue;
     // A metric keeps probabilities of a graph that a pass went through: values, no graph.
     const bool may_be_value = lives.read_by_others == 0 && evidence.graph.backward_passes > 0;
-    if (!is_needed && may_be_value) continue;
+    if (!is_needed && may_be_value && !lines.contains(line_of(stack))) continue;
     candidate.change.group_of[stack] = 0;
     largest = std::max(largest, lives.largest_bytes);
     const uint64_t bytes = is_needed ? lives.after_bytes : lives.without_bytes;

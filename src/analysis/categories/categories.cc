@@ -137,7 +137,8 @@ void Categories::on_alloc(size_t i, uint16_t index, const DeviceState& state) {
     if (site.allocate(block.size_bytes, all.calls)) {
       site.grows = site.rises > 0 && site.live > 0;
       site.keeps |= site.live > site.of_last_call;
-      if (site.live > 0) process(device.process).leaving_modules.insert(work.module);
+      if (site.live > 0)
+        process(device.process).leaving_modules[without_numbers(work.module)].insert(work.module);
       site.of_last_call = 0;
     }
     ++site.of_last_call, ++site.live;
@@ -237,7 +238,7 @@ BlockLife Categories::life_of(const Block& block, const CopyLinks::Block& place,
     life.site_grows = site->second.grows, life.site_keeps = site->second.keeps;
     life.site_replaces = site->second.replaces();
   }
-  life.may_be_state = all.has_state();
+  life.may_be_state = life.calls == 1 && all.has_state(attributions_.of(block.stack).module);
   life.is_told_cache = told_caches_.contains(block.stack);
   if (block.stack < site_steps_.size()) {
     const SiteSteps& site = site_steps_[block.stack];

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -22,6 +23,7 @@
 #include "trace/address_map.h"
 #include "trace/last_frees.h"
 #include "trace/live_state.h"
+#include "trace/module_path.h"
 
 namespace gpumemprof {
 
@@ -137,9 +139,13 @@ class Categories {
     uint64_t next_step = 0;  // its number
     bool has_ended = false, has_names = false;
     absl::flat_hash_map<uint64_t, ToldRole> roles;  // by address
-    /// Whose calls without gradients left something for the next one. A result comes from one.
-    absl::flat_hash_set<std::string_view> leaving_modules;
-    bool has_state() const { return leaving_modules.size() >= 3; }
+    /// Whose calls without gradients left something for the next one, by path without numbers.
+    absl::flat_hash_map<std::string, absl::flat_hash_set<std::string_view>> leaving_modules;
+    /// Of three layers or more it is their state; a result comes from one module.
+    bool has_state(std::string_view module) const {
+      const auto alike = leaving_modules.find(without_numbers(module));
+      return alike != leaving_modules.end() && alike->second.size() >= 3;
+    }
   };
   struct Site : GrowingSite {
     uint32_t of_last_call = 0, live = 0;

@@ -377,7 +377,7 @@ TEST(Categories, OfCallsThatMakeTheSameBlocksNoneIsACache) {
 }
 
 /// Each call leaves a block of every layer until the next call is over: what the next one reads where
-/// they are several, else a result in a variable.
+/// they are several, else a result in a variable, as that of the head.
 TEST(Categories, WhatSeveralModulesLeaveForTheNextCallIsNotTemporary) {
   for (const uint64_t layers : {2, 3}) {
     Program p;
@@ -388,10 +388,12 @@ TEST(Categories, WhatSeveralModulesLeaveForTheNextCallIsNotTemporary) {
         const std::string module = "blocks." + std::to_string(layer);
         p.alloc(10 * i + layer, 80, p.stack({{kModeFile, kNoGrad}, {kModuleFile, module}}));
       }
+      p.alloc(10 * i + 9, 40, p.stack({{kModeFile, kNoGrad}, {kModuleFile, "head"}}));
       for (uint64_t layer = 0; layer < layers && i > 1; ++layer) p.free(10 * (i - 1) + layer);
+      if (i > 1) p.free(10 * (i - 1) + 9);
     }
-    const auto bytes = static_cast<int64_t>(2 * layers * 80);
-    const Named expected{{layers == 3 ? "unknown" : "temporary", bytes}};
+    const Named expected = layers == 3 ? Named{{"unknown", 2 * 3 * 80}, {"temporary", 2 * 40}}
+                                       : Named{{"temporary", 2 * (2 * 80 + 40)}};
     EXPECT_EQ(named(p.analyze().devices[0].categories.bytes_at_peak()), expected);
   }
 }

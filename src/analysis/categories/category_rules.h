@@ -65,7 +65,7 @@ struct BlockLife {
   bool site_grows = false;            ///< each call allocates more there than the one before
   bool site_keeps = false;            ///< of more than one earlier call some lived when it allocated
   bool site_replaces = false;         ///< a call there frees what the last one made, for more
-  /// Of several modules' calls without gradients, something lived into the next call.
+  /// It lived into the next call, as something of each of several layers did.
   bool may_be_state = false;
   bool is_told_cache = false;         ///< a leak was named a KV cache, and its stack is of it
   bool is_made_again = false;         ///< its stack allocated in another step too
