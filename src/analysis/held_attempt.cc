@@ -60,7 +60,9 @@ std::optional<HeldAttempt> held_attempt(const DeviceAnalysis& device, const Tabl
   if (device.refusals.empty()) return std::nullopt;
   const Refusal& last = device.refusals.back();
   for (const Refusal& first : device.refusals) {
-    if (first.number == last.number || first.thread != last.thread) continue;
+    // Only the first few have holders.
+    if (first.holders.empty() || first.number == last.number || first.thread != last.thread)
+      continue;
     const Parting parting = parting_of(first.stack, last.stack, tables);
     if (parting.before == 0) continue;
     const uint64_t kept = bytes_kept(first, last, parting.before, tables);

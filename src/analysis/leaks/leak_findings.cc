@@ -1,6 +1,7 @@
 #include "analysis/leaks/leak_findings.h"
 
 #include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
 
 #include <algorithm>
 #include <cmath>
@@ -370,21 +371,20 @@ void add_leak_findings(const std::vector<ProcessHistory>& histories, const Table
 
 std::optional<uint64_t> leak_bytes_at_peak(const Finding& finding, const DeviceAnalysis& device) {
   if (finding.stacks.empty() || finding.device != device.device) return {};
+  const absl::flat_hash_set<uint32_t> stacks(finding.stacks.begin(), finding.stacks.end());
   uint64_t bytes = 0;
-  for (const Holder& holder : device.holders_at_peak) {
-    if (std::ranges::find(finding.stacks, holder.stack) != finding.stacks.end())
-      bytes += holder.bytes;
-  }
+  for (const Holder& holder : device.holders_at_peak)
+    if (stacks.contains(holder.stack)) bytes += holder.bytes;
   return bytes;
 }
 
 bool keeps_inputs(const Finding& finding, const DeviceAnalysis& device) {
   const auto at_peak = leak_bytes_at_peak(finding, device);
   if (finding.name != kGrowth || !at_peak) return false;
+  const absl::flat_hash_set<uint32_t> stacks(finding.stacks.begin(), finding.stacks.end());
   uint64_t input_bytes = 0;
   for (const CategoryHolder& holder : device.categories.at_peak) {
-    if (holder.category != Category::kInput) continue;
-    if (std::ranges::find(finding.stacks, holder.stack) != finding.stacks.end())
+    if (holder.category == Category::kInput && stacks.contains(holder.stack))
       input_bytes += holder.bytes;
   }
   return 2 * input_bytes > *at_peak;
