@@ -2,10 +2,11 @@
 // address, so a simulation needs it for ties.
 #pragma once
 
+#include <absl/container/btree_map.h>
+#include <absl/container/btree_set.h>
+
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <set>
 
 #include "allocator/simulator.h"
 #include "trace/allocator_trace.h"
@@ -34,14 +35,20 @@ class FallingAddresses : public RisingAddresses {
   bool follow(uint64_t address, uint64_t size_bytes);
 
  private:
-  using Holes = std::map<uint64_t, uint64_t>;  // size by address
-  Holes::iterator find_hole(uint64_t bytes);
+  using Holes = absl::btree_map<uint64_t, uint64_t>;  // size by address
+  /// The address of the lowest hole of at least `bytes`, 0 where there is none.
+  uint64_t find_hole(uint64_t bytes) const;
+  void add_hole(uint64_t address, uint64_t bytes);
+  Holes::iterator remove_hole(Holes::iterator hole);
+  /// The hole loses the `bytes` from `address` on.
+  void take(Holes::iterator hole, uint64_t address, uint64_t bytes);
   uint64_t place_in_region(uint64_t bytes);
 
   static constexpr uint64_t kTop = 0x700000000000;
   uint64_t lowest_ = kTop;
   Holes holes_;
-  std::set<uint64_t> regions_;  // where they begin: holes of two are not one
+  absl::btree_map<uint64_t, absl::btree_set<uint64_t>> by_size_;  // the same holes
+  absl::btree_set<uint64_t> regions_;  // where they begin: holes of two are not one
 };
 
 /// Falling where that tells more than half of the recorded segments' places.

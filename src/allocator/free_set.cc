@@ -6,7 +6,7 @@
 namespace gpumemprof {
 namespace {
 
-constexpr size_t kMostKeys = 128;  // in the array of a bucket
+constexpr size_t kMostKeys = 64;  // in the array of a bucket
 
 /// The place of `key` in a sorted array: of the first that is not below it.
 size_t place_of(const std::vector<FreeKey>& keys, const FreeKey& key) {

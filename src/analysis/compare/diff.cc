@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "analysis/categories/category_sums.h"
+#include "analysis/compare/common_names.h"
 #include "analysis/compare/moved_lines.h"
 #include "analysis/pass/layer_work.h"
 #include "base/path_parts.h"
@@ -13,23 +14,7 @@
 namespace gpumemprof {
 namespace {
 
-constexpr uint32_t kUnset = UINT32_MAX;
-
-/// What was found of an id, a number or kUnset.
-class Memo {
- public:
-  void resize(size_t ids) { known_.assign(ids, kUnset); }
-  /// `find` is called once for an id; one that is beyond the ids is looked for each time.
-  template <class Find>
-  uint32_t of(uint32_t id, Find find) {
-    if (id >= known_.size()) return find();
-    if (known_[id] == kUnset) known_[id] = find();
-    return known_[id];
-  }
-
- private:
-  std::vector<uint32_t> known_;
-};
+constexpr uint32_t kUnset = Memo::kNotFound;
 
 /// Frames and stacks of both runs under common ids.
 class Aligner {
@@ -40,27 +25,23 @@ class Aligner {
       stacks.assign(tables->stacks.stack_count(), kUnset);
       stacks[0] = 0;
       for (Memo& memo : frames) memo.resize(tables->stacks.frame_count());
-      files.resize(tables->strings.size());
     }
     const Tables* tables;
     std::vector<uint32_t> stacks;  // by stack id of that side: the common one
     Memo frames[2];                // without lines, and with them
-    Memo functions, files;
   };
 
   /// All must outlive it.
-  Aligner(Side (&sides)[2], const MovedLines& moved) : b_(sides[1]), moved_(moved) {
-    if (sides[0].tables != nullptr) sides[0].functions.resize(sides[0].tables->strings.size());
-  }
+  Aligner(Side (&sides)[2], const MovedLines& moved, CommonNames* names)
+      : b_(sides[1]), moved_(moved), names_(*names) {}
 
   uint32_t frame(Side& side, uint32_t node, bool with_lines) {
     const Tables& tables = *side.tables;
     const uint32_t id = tables.stacks.node(node).frame;
     return side.frames[with_lines].of(id, [&] {
       Frame frame = tables.stacks.frame(id);
-      frame.file = side.files.of(
-          frame.file, [&] { return files_.intern(aligned_file(tables.strings.get(frame.file))); });
-      frame.function = function(side, frame.function);
+      frame.file = names_.file(&side == &b_, frame.file);
+      frame.function = names_.function(&side == &b_, frame.function);
       if (!with_lines) frame.line = 0;
       if (with_lines && &side != &b_) {
         const auto moved = moved_.lines.find(id);
@@ -85,20 +66,9 @@ class Aligner {
   }
 
  private:
-  /// A function has the id that its name has in B; one that B does not name, one above all of B's.
-  uint32_t function(Side& side, uint32_t id) {
-    if (id >= side.tables->strings.size()) return 0;
-    if (&side == &b_) return id;
-    return side.functions.of(id, [&] {
-      if (b_.tables == nullptr) return id;
-      const auto known = b_.tables->strings.find(side.tables->strings.get(id));
-      return known.value_or(b_.tables->strings.size() + id);
-    });
-  }
-
   const Side& b_;
   const MovedLines& moved_;
-  StringTable files_;  // by which files are aligned
+  CommonNames& names_;
   StackTable stacks_;
   std::vector<uint32_t> path_;
 };
@@ -205,9 +175,10 @@ struct StackKeys {
 /// Fills by_stack, by_line and by_function.
 void group_by_frames(LineOf line_of, const std::vector<uint32_t> (&named)[2], Diff* diff) {
   Aligner::Side sides[2] = {Aligner::Side(diff->a), Aligner::Side(diff->b)};
-  const MovedLines moved = moved_lines(diff->a, diff->b);
+  CommonNames names(diff->a, diff->b);
+  const MovedLines moved = moved_lines(diff->a, diff->b, &names);
   diff->moved_lines = moved.moved;
-  Aligner aligner(sides, moved);
+  Aligner aligner(sides, moved, &names);
   const auto find = [&](bool is_b, uint32_t stack) {
     Aligner::Side& side = sides[is_b];
     StackKeys keys{.stack = aligner.stack(side, stack), .node = line_of(*side.tables, stack)};

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
-#include <map>
+#include <span>
 
 #include "trace/own_code.h"
 
@@ -16,11 +16,19 @@ constexpr double kLeastAlike = 0.5, kSameNumber = 0.1;
 constexpr double kMargin = 1.25;
 
 using Line = FunctionLine;
-using Function = std::pair<std::string_view, std::string_view>;  // aligned file, name
-using Lines = std::map<Function, std::vector<Line>>;
 
-/// What went through each line of the user's own functions.
-Lines lines_of(const DiffSide& side) {
+/// A frame of the user's own code that allocated.
+struct Place {
+  uint64_t function;  // and its file: both by CommonNames
+  uint32_t line, frame;
+};
+
+struct Lines {
+  std::vector<Place> places;   // by function, then by line
+  std::vector<Line> of_frame;  // what went through it
+};
+
+Lines lines_of(const DiffSide& side, bool is_b, CommonNames* names) {
   Lines out;
   if (!side.device) return out;
   const Tables& tables = *side.tables;
@@ -29,23 +37,42 @@ Lines lines_of(const DiffSide& side) {
     if (one.stack >= sums.size()) continue;
     sums[one.stack].first += one.count, sums[one.stack].second += one.bytes;
   }
-  absl::flat_hash_map<uint32_t, Line> by_frame;
+  out.of_frame.resize(tables.stacks.frame_count());
   for (size_t node = sums.size(); node-- > 1;) {  // a parent has a lower number than its children
     if (sums[node].first == 0) continue;
     const StackTable::Node& at = tables.stacks.node(static_cast<uint32_t>(node));
-    Line& line = by_frame[at.frame];
-    line.count += sums[node].first, line.bytes += sums[node].second;
+    if (at.frame < out.of_frame.size()) {
+      Line& line = out.of_frame[at.frame];
+      line.count += sums[node].first, line.bytes += sums[node].second;
+    }
     if (at.parent >= node) continue;
     sums[at.parent].first += sums[node].first, sums[at.parent].second += sums[node].second;
   }
-  for (auto& [id, line] : by_frame) {
+  Memo users;
+  users.resize(tables.strings.size());
+  for (uint32_t id = 0; id < out.of_frame.size(); ++id) {
     const Frame& frame = tables.stacks.frame(id);
-    const std::string_view file = tables.strings.get(frame.file);
-    if (frame.line == 0 || !is_user_file(file)) continue;
-    line.line = frame.line, line.frame = id;
-    out[{aligned_file(file), tables.strings.get(frame.function)}].push_back(line);
+    if (frame.line == 0 || out.of_frame[id].count == 0) continue;
+    const auto is_users = [&] { return is_user_file(tables.strings.get(frame.file)); };
+    if (!users.of(frame.file, is_users)) continue;
+    out.of_frame[id].line = frame.line, out.of_frame[id].frame = id;
+    const uint64_t file = names->file(is_b, frame.file);
+    out.places.push_back({file << 32 | names->function(is_b, frame.function), frame.line, id});
   }
-  for (auto& [function, lines] : out) std::ranges::sort(lines, {}, &Line::line);
+  std::ranges::sort(out.places, {}, [](const Place& at) { return std::pair(at.function, at.line); });
+  return out;
+}
+
+/// Of the function that begins there.
+std::span<const Place> function_from(const std::vector<Place>& places, size_t at) {
+  size_t end = at;
+  while (end < places.size() && places[end].function == places[at].function) ++end;
+  return std::span(places).subspan(at, end - at);
+}
+
+std::vector<Line> of_places(const Lines& lines, std::span<const Place> places) {
+  std::vector<Line> out;
+  for (const Place& at : places) out.push_back(lines.of_frame[at.frame]);
   return out;
 }
 
@@ -144,19 +171,23 @@ std::optional<LinePairs> moved_pairs(const std::vector<FunctionLine>& a,
   return pairs;
 }
 
-MovedLines moved_lines(const DiffSide& a, const DiffSide& b) {
+MovedLines moved_lines(const DiffSide& a, const DiffSide& b, CommonNames* names) {
   MovedLines out;
   if (a.analysis == b.analysis) return out;  // two steps of one run
-  const Lines of_a = lines_of(a), of_b = lines_of(b);
-  for (const auto& [function, lines] : of_a) {
-    const auto other = of_b.find(function);
-    if (other == of_b.end()) continue;
-    const auto pairs = moved_pairs(lines, other->second);
+  const Lines of_a = lines_of(a, false, names), of_b = lines_of(b, true, names);
+  for (size_t i = 0, j = 0; i < of_a.places.size() && j < of_b.places.size();) {
+    const auto before = function_from(of_a.places, i), now = function_from(of_b.places, j);
+    if (before[0].function <= now[0].function) i += before.size();
+    if (now[0].function <= before[0].function) j += now.size();
+    if (before[0].function != now[0].function ||
+        std::ranges::equal(before, now, {}, &Place::line, &Place::line))
+      continue;
+    const auto pairs = moved_pairs(of_places(of_a, before), of_places(of_b, now));
     if (!pairs) continue;
-    for (const Line& line : lines) out.lines[line.frame] = kNoLine + line.frame;
-    for (const auto& [i, j] : *pairs) {
-      out.lines[lines[i].frame] = other->second[j].line;
-      out.moved += lines[i].line != other->second[j].line;
+    for (const Place& at : before) out.lines[at.frame] = kNoLine + at.frame;
+    for (const auto& [x, y] : *pairs) {
+      out.lines[before[x].frame] = now[y].line;
+      out.moved += before[x].line != now[y].line;
     }
   }
   return out;

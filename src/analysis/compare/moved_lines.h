@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/compare/common_names.h"
 #include "analysis/compare/diff.h"
 
 namespace gpumemprof {
@@ -41,6 +42,6 @@ struct MovedLines {
 };
 
 /// Of the user's own code. O(nodes of both stack tables), and the square of a function's lines.
-MovedLines moved_lines(const DiffSide& a, const DiffSide& b);
+MovedLines moved_lines(const DiffSide& a, const DiffSide& b, CommonNames* names);
 
 }  // namespace gpumemprof

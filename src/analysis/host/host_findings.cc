@@ -343,11 +343,7 @@ std::vector<Finding> host_findings(const HostMemories& memories, const ProgramEn
   return out;
 }
 
-bool is_saving(std::string_view frame) {
-  const size_t colon = frame.rfind(':');
-  const size_t space = colon == frame.npos ? colon : frame.find(' ', colon);
-  if (space == frame.npos) return false;
-  const std::string_view file = frame.substr(0, colon), function = frame.substr(space + 1);
+bool is_saving(std::string_view file, std::string_view function) {
   const auto is_one_of = [&](const auto& names) {
     return std::ranges::find(names, function) != names.end();
   };
@@ -357,6 +353,9 @@ bool is_saving(std::string_view frame) {
 }
 
 std::vector<Finding> checkpoint_staging(const Analysis& analysis, const Tables& tables) {
+  const auto is_save = [&](const Frame& frame) {
+    return is_saving(tables.strings.get(frame.file), tables.strings.get(frame.function));
+  };
   std::vector<Finding> out;
   for (const DeviceAnalysis& device : analysis.devices) {
     if (!is_host_memory(tables.devices[device.device])) continue;
@@ -365,7 +364,7 @@ std::vector<Finding> checkpoint_staging(const Analysis& analysis, const Tables& 
     uint32_t stack = 0;
     for (const Holder& holder : device.holders_at_peak) {
       if (holder.bytes < kLeastHolder) break;  // the largest come first
-      if (!std::ranges::any_of(stack_lines(tables, holder.stack), is_saving)) continue;
+      if (tables.stacks.find_node(holder.stack, is_save) == 0) continue;
       bytes += holder.bytes, count += holder.count;
       if (holder.bytes > most) most = holder.bytes, stack = holder.stack;
     }

@@ -30,9 +30,9 @@ std::vector<Finding> host_findings(const HostMemories& memories, const ProgramEn
 
 // Copies of tensors in host memory that saving a checkpoint makes.
 
-/// Whether "FILE:LINE FUNCTION" is a step of saving: torch.save, or a save of
-/// torch.distributed.checkpoint and its staging.
-bool is_saving(std::string_view frame);
+/// Whether a frame is a step of saving: torch.save, or a save of torch.distributed.checkpoint and
+/// its staging.
+bool is_saving(std::string_view file, std::string_view function);
 
 /// One for each device of the host at whose peak such copies were live and more than a quarter of
 /// it. The program's own copies before it calls these have its own lines.

@@ -1,6 +1,7 @@
 #include <absl/container/flat_hash_map.h>
 #include <absl/container/flat_hash_set.h>
 
+#include <algorithm>
 #include <map>
 #include <tuple>
 
@@ -47,6 +48,8 @@ absl::flat_hash_set<Line> lines_that_go_on(const ProcessHistory& history, const 
 
 void add_of_process(const ProcessHistory& history, const std::vector<Leak>& leaks,
                     const Tables& tables, std::vector<KeptGradients>* out) {
+  const auto is_backward = [&](const SiteHistory& one) { return is_in_backward(tables, one.stack); };
+  if (std::ranges::none_of(history.sites, is_backward)) return;
   const Period period = find_periods(history, tables).front();
   if (period.from == Period::From::kNothing) return;
   // The first window of the steps may hold what was made before them, too.

@@ -169,12 +169,12 @@ bool is_worker(const std::vector<const Beat*>& beats, const Tables& tables) {
   });
 }
 
-bool is_pass(const SiteHistory& site, const Tables& tables, WorkReader* reader) {
+bool is_pass(const SiteHistory& site, const Attribution& of, const Tables& tables,
+             WorkReader* reader) {
   if (site.device < tables.devices.size() && is_tensorflow(tables.devices[site.device])) {
     const LayerWork work = layer_work_of(tables, site.stack, reader);
     return work.part == "gradient" || (work.part == "forward" && !work.layer.empty());
   }
-  const Attribution of = attribution_of(tables, site.stack);
   return !of.is_in_setup && (of.phase == WorkPhase::kForward || of.phase == WorkPhase::kBackward ||
                              of.phase == WorkPhase::kEvaluation);
 }
@@ -315,14 +315,14 @@ SiteHistory merged(const std::vector<const SiteHistory*>& by_first) {
 /// as one for each code.
 class Stacks {
  public:
-  Stacks(const ProcessHistory& history, const Tables& tables) {
+  Stacks(const ProcessHistory& history, const Tables& tables, Attributions* attributions) {
     std::map<std::pair<uint16_t, uint32_t>, std::vector<const SiteHistory*>> by_code;
     std::set<uint64_t> counts_outside;
     for (const SiteHistory& site : history.sites) {
       if (site.first_alloc != 0 && module_node(tables, site.stack) != 0) {
         by_code[{site.device, code_node(tables, site.stack)}].push_back(&site);
       } else if (site.alloc_count >= kLeastModels * kLeastCallsOfModel &&
-                 !attribution_of(tables, site.stack).is_in_setup) {
+                 !attributions->of(site.stack).is_in_setup) {
         counts_outside.insert(site.alloc_count);
       }
     }
@@ -406,12 +406,14 @@ std::optional<Rounds> find_rounds(const ProcessHistory& history, const Tables& t
   uint64_t uncounted = 0;
   std::vector<Beat> beats;
   WorkReader reader(tables);
-  const Stacks stacks(history, tables);
+  Attributions attributions(tables);
+  const Stacks stacks(history, tables, &attributions);
   for (const SiteHistory* site : stacks.all()) {
     Beat beat = beat_of(*site, from_window);
-    if (beat.count < kLeastRounds || attribution_of(tables, site->stack).is_in_setup) continue;
-    if (!goes_on_to_end(beat, history.windows(), from_window)) continue;
-    beat.is_pass = is_pass(*site, tables, &reader);
+    if (beat.count < kLeastRounds || !goes_on_to_end(beat, history.windows(), from_window)) continue;
+    const Attribution& of = attributions.of(site->stack);
+    if (of.is_in_setup) continue;
+    beat.is_pass = is_pass(*site, of, tables, &reader);
     beats.push_back(beat);
   }
   const Loop loop = best_loop(beats, tables, steps ? steps : &uncounted);
