@@ -90,7 +90,7 @@ class Gatherer : public LiveObserver {
     Gathered& device = devices[index];
     const uint64_t size = batch_->size_bytes[i];
     last_frees_.on_alloc(process_of(index));
-    device.held.add(batch_->thread[i], size, 0, state.live_bytes, state.peak_bytes);
+    device.held.add(held(i, size, 0, state));
     if (finds_leaks_in(index)) {
       look_at_holders(i);
       leaks_->on_alloc(i, index);
@@ -114,8 +114,7 @@ class Gatherer : public LiveObserver {
   }
 
   void on_free(size_t i, uint16_t index, const DeviceState& state, const LiveBlock& block) {
-    devices[index].held.add(batch_->thread[i], 0, block.size_bytes, state.live_bytes,
-                            state.peak_bytes);
+    devices[index].held.add(held(i, 0, block.size_bytes, state));
     last_frees_.on_free(index, process_of(index), block);
     devices[index].unasked.on_free(batch_->address[i]);
     end_block(i, index, state, block);
@@ -125,7 +124,7 @@ class Gatherer : public LiveObserver {
   void on_other(size_t i, uint16_t index, const DeviceState& state) {
     Gathered& device = devices[index];
     device.timeline.add(seen(device, i), state.live_bytes);
-    device.held.add(batch_->thread[i], 0, 0, state.live_bytes, state.peak_bytes);
+    device.held.add(held(i, 0, 0, state));
     if (batch_->action[i] == Action::kOom) {
       const uint64_t number = device.refusals.empty() ? 0 : device.refusals.back().number + 1;
       if (device.refusals.size() == kMostRefusals) device.refusals.pop_back();
@@ -240,6 +239,12 @@ class Gatherer : public LiveObserver {
     device.steps.add_free(known->second.step, batch_->first_event + i, block.size_bytes);
     device.live_in_steps.erase(known);
   }
+  HeldBound::Event held(size_t i, uint64_t allocated_bytes, uint64_t freed_bytes,
+                        const DeviceState& state) const {
+    return {batch_->time_ns[i], batch_->thread[i], allocated_bytes, freed_bytes, state.live_bytes,
+            state.peak_bytes};
+  }
+
   uint64_t seen(Gathered& device, size_t i) {
     const uint64_t time = batch_->time_ns[i];
     if (device.first_time_ns == 0) device.first_time_ns = time;

@@ -113,16 +113,17 @@ Status read_run(const std::string& path, const std::vector<uint64_t>& steps,
   return {};
 }
 
-/// A program beside another's worker has no line in common with it: the higher peak stays, and the
-/// other run's process is one with the same role.
+/// A program beside another's worker, or one rank beside another, has no line in common with it: the
+/// higher peak stays, and the other run's process is one with the same role.
 void match_roles(Run* first, Run* second) {
   if (first->device == nullptr || second->device == nullptr) return;
-  const bool is_worker = is_of_worker(*first->device, first->tables());
-  if (is_worker == is_of_worker(*second->device, second->tables())) return;
+  const ProcessRole a = role_of(*first->device, first->tables());
+  const ProcessRole b = role_of(*second->device, second->tables());
+  if (is_same_role(a, b)) return;
   const bool is_first = first->device->figures.peak_bytes > second->device->figures.peak_bytes;
   for (Run* const run : {is_first ? second : first, is_first ? first : second}) {
-    const bool role = (run == second) == is_worker;
-    const auto* matching = main_device_of_role(run->analysis(), run->tables(), role);
+    const auto* matching =
+        main_device_of_role(run->analysis(), run->tables(), run == second ? a : b);
     if (matching == nullptr) continue;
     run->device = matching, run->is_by_role = true;
     return;
@@ -241,8 +242,8 @@ void add_diff_command(CLI::App& app, CommandContext& context) {
             "if B is omitted); steps are numbered from 0")
       ->expected(2);
   add_value(command, "--device", "NAME", arguments->device,
-            "cpu, cuda:1, …; PID/cuda:1 for one process (default: each run's main device, of "
-            "processes with the same role)");
+            "cpu, cuda:1, …; PID/cuda:1 or 'rank 1/cuda:1' for one process (default: each run's main "
+            "device, of processes with the same role)");
   add_format_option(command, &arguments->format, true);
   add_output_option(command, &arguments->output);
   add_defaulted(command, "--rows", "N", arguments->rows, "text: rows per table")

@@ -339,7 +339,8 @@ void add_export_command(CLI::App& app, CommandContext& context) {
                    "category")
       ->check(CLI::IsMember({"stack", "line", "module", "category"}));
   add_value(command, "--device", "NAME", arguments->device,
-            "device: cpu, cuda:1, …; PID/cuda:1 for one process (default: the main device)");
+            "device: cpu, cuda:1, …; PID/cuda:1 or 'rank 1/cuda:1' for one process (default: the "
+            "main device)");
   add_value(command, "-o,--output", "FILE", arguments->output,
             "write to this file instead of standard output; with parquet, a folder");
   command->add_flag(

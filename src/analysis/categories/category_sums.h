@@ -61,7 +61,8 @@ struct HolderWork {
 HolderWork work_of_holder(const CategoryHolder& holder, const Tables& tables);
 
 /// Whether the size of a batch decides it: activations, inputs and temporaries of the passes and of
-/// loading data. What an optimizer's step makes, or an average of weights, has a size of its own.
+/// loading data. What an optimizer's step makes, or an average of weights, has a size of its own, and
+/// so have the buffers in which torch.distributed gathers weights and scatters gradients.
 bool is_of_batch(const CategoryHolder& holder, const Tables& tables);
 
 /// Backward passes made most activations, for others through them (create_graph=True).

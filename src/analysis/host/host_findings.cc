@@ -177,8 +177,10 @@ std::optional<Finding> retention(const HostProcess& process, const ProgramEnds& 
     const uint64_t kept = std::min(*before.malloc_kept.bytes, *after.malloc_kept.bytes);
     // A step that frees and asks again is what malloc keeps it for, but for what it took from the
     // kernel meanwhile.
-    const uint64_t used = swing ? swing(process.pid, before.time_ns) : 0;
-    const uint64_t again = std::min(kept, used - std::min(used, taken_meanwhile(before, after)));
+    const TensorSwing used =
+        swing ? swing(process.pid, before.time_ns, after.time_ns) : TensorSwing{0, 0};
+    const uint64_t rest = used.whole_bytes - std::min(used.whole_bytes, taken_meanwhile(before, after));
+    const uint64_t again = std::min({kept, rest, used.above_bytes});
     if (kept - again > most) most = kept - again, used_again = again, at = &after;
   }
   if (!at || most < kLeastToTell || most < *at->resident.bytes / 4) return std::nullopt;
@@ -303,20 +305,23 @@ std::optional<Finding> left_in_shm(const ProgramEnd& end) {
 }  // namespace
 
 SwingSince swing_of_tensors(const Analysis& analysis, const Tables& tables) {
-  return [&](int64_t pid, uint64_t since_ns) {
-    uint64_t swing = 0;
+  return [&](int64_t pid, uint64_t since_ns, uint64_t at_ns) {
+    TensorSwing swing{0, 0};
     for (const DeviceAnalysis& device : analysis.devices) {
       const Device& of = tables.devices[device.device];
       if (!is_host_memory(of) || tables.processes[of.process].pid != pid) continue;
       const Timeline& time = device.timeline;
-      if (time.buckets().empty()) return UINT64_MAX;
-      uint64_t highest = 0, lowest = UINT64_MAX;
+      if (time.buckets().empty()) return TensorSwing{};
+      uint64_t highest = 0, lowest = UINT64_MAX, at = 0;
       for (size_t i = 0; i < time.buckets().size(); ++i) {
-        if (time.start_ns() + (i + 1) * time.bucket_ns() <= since_ns) continue;
+        const uint64_t end_ns = time.start_ns() + (i + 1) * time.bucket_ns();
+        if (end_ns <= since_ns) continue;
         highest = std::max(highest, time.buckets()[i].max_bytes);
         lowest = std::min(lowest, time.buckets()[i].min_bytes);
+        if (end_ns - time.bucket_ns() <= at_ns) at = time.buckets()[i].min_bytes;
       }
-      if (lowest < highest) swing = std::max(swing, highest - lowest);
+      if (lowest < highest) swing.whole_bytes = std::max(swing.whole_bytes, highest - lowest);
+      if (at < highest) swing.above_bytes = std::max(swing.above_bytes, highest - at);
     }
     return swing;
   };

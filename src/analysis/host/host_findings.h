@@ -18,9 +18,13 @@ namespace gpumemprof {
 /// Finding::device of those: they are about no device of Tables.
 inline constexpr uint16_t kOfTheHost = UINT16_MAX;
 
-/// How far the tensors of a process in host memory rise and fall from `since_ns` on, in bytes: they
-/// use again what malloc keeps. UINT64_MAX where it is not known.
-using SwingSince = std::function<uint64_t(int64_t pid, uint64_t since_ns)>;
+/// Of a process's tensors in host memory: they use again what malloc keeps.
+struct TensorSwing {
+  uint64_t whole_bytes = UINT64_MAX;  ///< from the least to the most
+  uint64_t above_bytes = UINT64_MAX;  ///< from what is live at one moment to the most
+};
+/// From `since_ns` on, and above what is live at `at_ns`. UINT64_MAX where it is not known.
+using SwingSince = std::function<TensorSwing(int64_t pid, uint64_t since_ns, uint64_t at_ns)>;
 /// Both must outlive it.
 SwingSince swing_of_tensors(const Analysis& analysis, const Tables& tables);
 

@@ -450,14 +450,14 @@ TEST(HostFindings, MallocKeepsWhatTwoLooksInTurnSay) {
                               .malloc_kept_bytes = kept * kMiB};
     return one;
   };
-  uint64_t swing = 0, live_before = 100;
+  uint64_t swing = 0, above = 1000, live_before = 100;
   const auto found = [&](uint64_t before, uint64_t after) {
     said.looks = {at(live_before, before), at(100, after)};
     const std::vector<ProcessHolders> holders = {said};
     const auto memories = host_memories({host_samples({look})}, {}, nullptr, &holders, false);
-    return host_findings(*memories, {}, [&](int64_t pid, uint64_t) {
+    return host_findings(*memories, {}, [&](int64_t pid, uint64_t, uint64_t) {
       EXPECT_EQ(pid, 7);
-      return swing * kMiB;
+      return TensorSwing{swing * kMiB, above * kMiB};
     });
   };
   const auto kept = found(250, 200);
@@ -476,6 +476,10 @@ TEST(HostFindings, MallocKeepsWhatTwoLooksInTurnSay) {
   EXPECT_FALSE(finding_of(found(110, 200), FindingKind::kMallocRetention)) << "the heap is as large as it was";
   live_before = 100, swing = 150;
   EXPECT_FALSE(finding_of(found(250, 200), FindingKind::kMallocRetention)) << "the next step asks for it again";
+  swing = 5000, above = 40;
+  const auto leaking = found(250, 200);
+  ASSERT_TRUE(finding_of(leaking, FindingKind::kMallocRetention)) << "tensors rose by 5,000, and 40 are to come";
+  EXPECT_EQ(finding_of(leaking, FindingKind::kMallocRetention)->bytes, 160 * kMiB);
   swing = 0, anonymous = 200;
   EXPECT_FALSE(finding_of(found(250, 200), FindingKind::kMallocRetention)) << "its pages were given back";
 }

@@ -36,6 +36,15 @@ uint64_t recorded_at(uint64_t time_ns, const Analysis& analysis, const Tables& t
   return sum;
 }
 
+/// Free memory that malloc kept in the processes of the run when each told it last.
+uint64_t kept_by_malloc(const HostRun& run) {
+  uint64_t sum = 0;
+  for (const HostProcess& process : run.processes) {
+    if (!process.asked.empty()) sum += process.asked.back().malloc_kept.bytes.value_or(0);
+  }
+  return sum;
+}
+
 /// The least of each of at most kMostGroups groups.
 std::vector<double> least_of_groups(const std::vector<double>& levels) {
   const size_t groups = std::min(levels.size(), kMostGroups);
@@ -80,16 +89,24 @@ std::optional<Finding> unrecorded_growth(const HostRun& run, const Analysis& ana
       growth->bytes < kLeastGrownShare * unrecorded.back())
     return std::nullopt;
   const auto bytes = static_cast<uint64_t>(growth->bytes);
+  const uint64_t kept = kept_by_malloc(run);
+  const bool is_kept = static_cast<double>(kept) >= kMost * growth->bytes;
+  std::string title = fmt::format(
+      "anonymous memory of the host grew by {} that no recorded allocator has", format_bytes(bytes));
+  if (is_kept)
+    title += fmt::format("; glibc's malloc kept {} of free memory when it was asked last",
+                         format_bytes(kept));
   return Finding{
       .kind = FindingKind::kUnrecordedGrowth,
-      .title = fmt::format("anonymous memory of the host grew by {} that no recorded allocator has",
-                           format_bytes(bytes)),
+      .title = std::move(title),
       .bytes = bytes,
       .evidence = {{"grown_bytes", bytes},
                    {"seconds", static_cast<uint64_t>(seconds)},
-                   {"at_end_bytes", static_cast<uint64_t>(unrecorded.back())}},
+                   {"at_end_bytes", static_cast<uint64_t>(unrecorded.back())},
+                   {"malloc_kept_bytes", kept}},
       .confidence = 0.9,
-      .fix = "gpumemprof run --host records malloc's blocks and names their lines",
+      .fix = is_kept ? "set MALLOC_MMAP_THRESHOLD_=131072: malloc then returns a large block when it is freed"
+                     : "gpumemprof run --host records malloc's blocks and names their lines",
       .device = kOfTheHost};
 }
 

@@ -1,5 +1,6 @@
 #include "analysis/host/host_findings.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/size.h"
@@ -27,6 +28,18 @@ TEST(UnrecordedGrowth, IsWhatAnonymousMemoryGrewBy) {
   EXPECT_EQ(found->severity, Severity::kInfo);
   EXPECT_EQ(found->title,
             "anonymous memory of the host grew by 950 MiB that no recorded allocator has");
+}
+
+TEST(UnrecordedGrowth, OfWhichMallocKeepsHalfIsNotLookedForInBlocks) {
+  HostRun run = sampled(30, rising);
+  HostMoment look;
+  look.malloc_kept.bytes = 474 * kMiB;
+  run.processes.push_back({.asked = {look}});
+  EXPECT_THAT(unrecorded_growth(run, {}, {})->fix, testing::HasSubstr("run --host"));
+  run.processes[0].asked[0].malloc_kept.bytes = 475 * kMiB;  // of 950
+  EXPECT_THAT(unrecorded_growth(run, {}, {})->fix, testing::HasSubstr("MALLOC_MMAP_THRESHOLD_"));
+  EXPECT_TRUE(unrecorded_growth(run, {}, {})
+                  ->title.ends_with("malloc kept 475 MiB of free memory when it was asked last"));
 }
 
 TEST(UnrecordedGrowth, IsToldFromLessOnWhereItIsMostOfWhatIsThere) {

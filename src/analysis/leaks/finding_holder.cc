@@ -26,7 +26,7 @@ std::string why_none(const HolderStacks::Held& held, uint64_t live_blocks,
   }
   if (!why_incomplete.empty() && held.reached_blocks < held.live_blocks) return why_incomplete;
   if (held.reached_blocks == 0) return "no Python object was found that holds it";
-  return "no name was found that holds most of it: names hold " +
+  return "no single name holds most of it; names were found for " +
          std::to_string(held.reached_blocks) + " of " + std::to_string(held.live_blocks) +
          (held.live_blocks == 1 ? " block" : " blocks");
 }

@@ -189,7 +189,7 @@ TEST(LeakFindings, AnEarlyLookOrAShortOneIsAReasonOnlyIfItLeftBlocksWithoutAName
             "unknown, because the looks saw only 3 of 100 blocks; record with gpumemprof run "
             "--explain-leaks to name it");
   EXPECT_EQ(holder(90, 1),
-            "unknown, because no name was found that holds most of it: names hold 90 of 90 blocks");
+            "unknown, because no single name holds most of it; names were found for 90 of 90 blocks");
 }
 
 }  // namespace

@@ -232,8 +232,13 @@ bool gave_up_after(uint64_t refusal_event, uint64_t last_alloc_event, uint32_t p
   if (refusal_event < last_alloc_event || !ends.refused.empty() || process >= processes.size())
     return false;
   return std::ranges::any_of(ends.runs, [&](const ProgramEnd& run) {
-    const bool is_its_own = processes.size() == 1 || run.pid == processes[process].pid;
-    return is_its_own && run.exit_code.value_or(0) != 0;
+    const Process& own = processes[process];
+    const bool is_its_own = processes.size() == 1 || run.pid == own.pid;
+    if (is_its_own && run.exit_code.value_or(0) != 0) return true;
+    return std::ranges::any_of(run.exits, [&](const ProcessExit& one) {
+      return one.pid == own.pid && one.exit_code.value_or(0) != 0 &&
+             (one.start_ticks == 0 || one.start_ticks == own.start_ticks);
+    });
   });
 }
 

@@ -162,8 +162,8 @@ std::optional<ReserveLimit> reserve_limit(const RefusedRequest& refused);
 /// Errors: kNotFound, kBadInput, one line.
 Result<UncaughtError> read_uncaught_error(const std::string& path);
 /// Whether a program that failed did so after a refusal that it caught: events of one device of
-/// `process`, the last refusal and the last allocation. Of several recorded processes only the
-/// program's own is known to have failed.
+/// `process`, the last refusal and the last allocation. Of several recorded processes the program's
+/// own and those whose exit was seen are known to have failed.
 bool gave_up_after(uint64_t refusal_event, uint64_t last_alloc_event, uint32_t process,
                    const ProgramEnds& ends, const std::vector<Process>& processes);
 /// Whether what ended the program was a lack of this device's memory.

@@ -158,11 +158,12 @@ TEST(ProgramEnds, AProgramThatFailsAfterARefusalThatItCaughtRanOutOfMemory) {
   Tables tables;
   tables.processes = {{.pid = 9, .host = "n"}};
   tables.devices = {{.process = 0}};
-  const auto ends_with = [&](int exit_code, uint64_t last_alloc_event, size_t processes = 1) {
+  const auto ends_with = [&](int exit_code, uint64_t last_alloc_event, size_t processes = 1,
+                             std::vector<ProcessExit> exits = {}) {
     Tables all = tables;
     all.processes.resize(processes, {.pid = 10, .host = "n"});
     ProgramEnds ends;
-    ends.runs = {{.host = "n", .pid = 8, .exit_code = exit_code}};
+    ends.runs = {{.host = "n", .pid = 8, .exit_code = exit_code, .exits = std::move(exits)}};
     find_failure(&ends);
     Analysis analysis;
     analysis.devices.resize(1);
@@ -183,6 +184,8 @@ TEST(ProgramEnds, AProgramThatFailsAfterARefusalThatItCaughtRanOutOfMemory) {
   EXPECT_TRUE(ends_with(0, 49).refused.empty()) << "it did not fail";
   EXPECT_TRUE(ends_with(1, 51).refused.empty()) << "it went on";
   EXPECT_TRUE(ends_with(1, 49, 2).refused.empty()) << "who failed is not known";
+  EXPECT_EQ(ends_with(1, 49, 2, {{.pid = 9, .exit_code = 3}}).refused.size(), 1u);
+  EXPECT_TRUE(ends_with(1, 49, 2, {{.pid = 9, .exit_code = 0}, {.pid = 10, .exit_code = 3}}).refused.empty());
 }
 
 /// train() is refused memory at line 5, calls itself at line 7, and gives up.

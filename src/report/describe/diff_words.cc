@@ -24,8 +24,9 @@ bool are_moments(const Diff& diff) {
   return diff.a.device && diff.b.device && is_moment(*diff.a.device) && is_moment(*diff.b.device);
 }
 
-const char* role_text(bool is_worker) {
-  return is_worker ? "a worker process" : "the program's own process";
+std::string role_text(const ProcessRole& role) {
+  if (role.rank) return fmt::format("rank {}", *role.rank);
+  return role.is_worker ? "a worker process" : "the program's own process";
 }
 
 std::string device_text(const Diff& diff) {
@@ -35,7 +36,7 @@ std::string device_text(const Diff& diff) {
   };
   std::string a = name(diff.a), b = name(diff.b);
   if (diff.a.is_by_role || diff.b.is_by_role) {
-    const std::string role = role_text(is_of_worker(*diff.a.device, *diff.a.tables));
+    const std::string role = role_text(role_of(*diff.a.device, *diff.a.tables));
     a += " of " + role, b += " of " + role;
   }
   return a == b ? a : fmt::format("{} (A) and {} (B)", a, b);
@@ -155,12 +156,14 @@ void add_other_role(const Diff& diff, std::vector<std::string>* out) {
         side->is_by_role ? main_device(*side->analysis, *side->tables) : nullptr;
     if (main == nullptr) continue;
     const Device& memory = device_at(*side->tables, main->device);
-    const bool is_worker = is_of_worker(*main, *side->tables);
+    const auto role = [&](const DeviceAnalysis& device) {
+      return role_text(role_of(device, *side->tables));
+    };
     out->push_back(fmt::format(
         "{}'s highest peak, {} on {}, {}, was not compared: it is that of {}, {}'s that of {}.",
         side == &diff.a ? "A" : "B", format_bytes(main->figures.peak_bytes),
         memory_name(*main, *side->tables), process_label(process_at(*side->tables, memory.process)),
-        role_text(is_worker), side == &diff.a ? "B" : "A", role_text(!is_worker)));
+        role(*main), side == &diff.a ? "B" : "A", role(*side->device)));
   }
 }
 

@@ -71,16 +71,18 @@ std::string what_was_usual(const RefusedRequest& refused) {
 /// " 154 MiB were left just after: …", of the host's memory; empty where that would have been
 /// enough, or is not known. What malloc mapped as it failed (an arena of 64 MiB) counts as mapped.
 std::string what_was_left(const RefusedRequest& refused) {
-  if (!is_host_refusal(refused) || !refused.requested) return "";
+  if (!is_host_refusal(refused)) return "";
   const auto &limit = refused.address_space_limit_bytes, &mapped = refused.address_space_bytes;
   const std::optional<uint64_t> mappable = mappable_bytes(refused), left = left_bytes(refused);
-  constexpr uint64_t kNear = 4;  // times what was asked for
-  if (left && left == mappable)
+  constexpr uint64_t kNear = 4;  // times what was asked for, or one in so many of the limit
+  if (refused.requested && left && left == mappable)
     return fmt::format(" {} were left just after: the process had mapped {} of {} (ulimit -v).",
                        format_bytes(*left), format_bytes(*mapped), format_bytes(*limit));
   // The failed call's memory is released by then: the most that was mapped is nearer to the limit.
   const uint64_t most = std::max(mapped.value_or(0), refused.address_space_peak_bytes.value_or(0));
-  if (mappable && most <= *limit && *limit - most < kNear * refused.requested->least_bytes)
+  const uint64_t near = refused.requested ? kNear * refused.requested->least_bytes
+                                          : limit.value_or(0) / kNear;
+  if (mappable && most <= *limit && *limit - most < near)
     return fmt::format(" The process may map {} (ulimit -v); it had mapped {} at most.",
                        format_bytes(*limit), format_bytes(most));
   // Of a caught one nobody says what was mapped: the limit, where it is no more than twice what was
@@ -88,7 +90,7 @@ std::string what_was_left(const RefusedRequest& refused) {
   const uint64_t wanted = refused.told ? refused.told->live_bytes + refused.told->size_bytes : 0;
   if (limit && !mapped && wanted >= *limit / 2)
     return fmt::format(" The process may map {} (ulimit -v).", format_bytes(*limit));
-  if (left) return fmt::format(" {} were free on the host just after.", format_bytes(*left));
+  if (left && refused.requested) return fmt::format(" {} were free on the host just after.", format_bytes(*left));
   return "";
 }
 

@@ -89,6 +89,18 @@ TEST(EndWords, ALimitThatIsNearIsToldAndOneThatIsFarIsNot) {
             "Out of memory: 256 MiB were refused, with 10.0 MiB live on cpu just after it.");
 }
 
+TEST(EndWords, OfARequestOfUnknownSizeTheLimitIsToldIfThreeQuartersOfItWereMapped) {
+  RefusedRequest one = refused_on_cpu(0);
+  one.requested.reset();
+  one.address_space_limit_bytes = 3072 * kMiB, one.address_space_bytes = 2304 * kMiB + 1;
+  const std::string refused =
+      "Out of memory: a request was refused, with 10.0 MiB live on cpu just after it.";
+  EXPECT_EQ(refusal_sentence(one, nullptr, ""),
+            refused + " The process may map 3.00 GiB (ulimit -v); it had mapped 2.25 GiB at most.");
+  one.address_space_bytes = 2304 * kMiB;
+  EXPECT_EQ(refusal_sentence(one, nullptr, ""), refused);
+}
+
 TEST(EndWords, OfACaughtRefusalTheLimitIsToldIfHalfOfItWasWanted) {
   RefusedRequest one = refused_on_cpu(256 * kMiB);
   one.was_caught = true;

@@ -128,8 +128,15 @@ ChartLine process_line(const Analysis& analysis, const HostRun& run, const HostP
   const auto add = [&](uint64_t time_ns, double value) {
     times_s.push_back(second_of(analysis, time_ns)), bytes.push_back(value);
   };
-  for (const HostProcess::Level& level : process.levels)
-    add(level.time_ns, static_cast<double>(level.resident));
+  auto sample = run.levels.begin();
+  for (size_t i = 0; i < process.levels.size(); ++i) {
+    const uint64_t end_ns =
+        i + 1 < process.levels.size() ? process.levels[i + 1].time_ns : process.last_time_ns;
+    const auto resident = static_cast<double>(process.levels[i].resident);
+    add(process.levels[i].time_ns, resident);
+    for (; sample != run.levels.end() && sample->time_ns < end_ns; ++sample)  // found unchanged
+      if (sample->time_ns > process.levels[i].time_ns) add(sample->time_ns, resident);
+  }
   add(process.last_time_ns, static_cast<double>(process.last_resident_bytes));
   const auto later = std::ranges::upper_bound(run.levels, process.last_time_ns, {}, &HostLevel::time_ns);
   if (later != run.levels.end()) add(later->time_ns, std::nan(""));  // it had ended

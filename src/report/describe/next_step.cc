@@ -88,6 +88,7 @@ class Decision {
     const bool was_refused = !refused.empty() || refused_by_replay() != 0;
     if (is_of_no_line && !was_refused && say_what_is_wasted()) return;
     if (worst) return say("Next: " + stop_the_leak(*worst) + printable(worst->fix) + '.');
+    if (say_what_the_host_has()) return;
     const OomExplanation* oom = explained_refusal();
     if (oom && say_what_stood_in_the_way(*oom)) return;
     if (oom && !was_near_the_peak(*oom)) {
@@ -132,6 +133,19 @@ class Decision {
         : was_looked_for_in_vain ? next_without_advice(tables_, device_, folder_)
                                  : kNextIsAdvice;
     if (!next.empty()) say(next);
+  }
+
+  /// Where the host's memory grew by more than all that was recorded of it.
+  bool say_what_the_host_has() {
+    if (!is_host_memory(device_at(tables_, device_.device))) return false;
+    for (const Finding& finding : analysis_.findings) {
+      if (finding.kind != FindingKind::kUnrecordedGrowth || finding.bytes.value_or(0) <= peak_)
+        continue;
+      say(fmt::format("Next: {}; {} more than at the start are in no recorded allocator.",
+                      printable(finding.fix), format_bytes(figure("unrecorded_bytes", *finding.bytes))));
+      return true;
+    }
+    return false;
   }
 
   bool was_more_than_live() const {
