@@ -80,7 +80,7 @@ HostRun only_run(const std::vector<Values>& looks, const DriverMemories* driver 
   return found->runs.at(0);
 }
 
-std::vector<Finding> findings_of(const std::vector<Values>& looks, const ProgramEnds& ends = {}) {
+std::vector<Finding> findings_of_looks(const std::vector<Values>& looks, const ProgramEnds& ends = {}) {
   const auto found = host_memories({host_samples(looks)}, {}, nullptr, nullptr, false);
   return host_findings(*found, ends);
 }
@@ -300,7 +300,7 @@ std::vector<Values> family(uint64_t copied_by_each, uint64_t asked_by_each) {
 }
 
 TEST(HostFindings, WhatWorkersCopiedByWritingIsTold) {
-  const auto found = findings_of(family(120 * kMiB, 0));
+  const auto found = findings_of_looks(family(120 * kMiB, 0));
   const Finding* copied = finding_of(found, FindingKind::kForkCopyOnWrite);
   ASSERT_TRUE(copied);
   EXPECT_EQ(copied->bytes, 240 * kMiB) << "120 MiB more in each of two: of 300 MiB, 540 are there";
@@ -321,7 +321,7 @@ TEST(HostFindings, WorkersThatBeginAndEndAtOtherTimesCountTogether) {
   say(0, 7, 150, 0), say(0, 8, 150, 0);
   say(1, 7, 180 / 3 + 120 / 2, 0), say(1, 8, 180 / 3 + 120, 120), say(1, 9, 180 / 3 + 120 / 2, 0);
   say(2, 7, 200 / 2 + 100, 100), say(2, 9, 200 / 2 + 100, 100);
-  const auto found = findings_of(looks);
+  const auto found = findings_of_looks(looks);
   const Finding* copied = finding_of(found, FindingKind::kForkCopyOnWrite);
   ASSERT_TRUE(copied);
   EXPECT_EQ(copied->bytes, (120 + 100) * kMiB);
@@ -339,11 +339,11 @@ TEST(HostFindings, AWorkerThatEndsLeavesNoCopies) {
   };
   for (const int64_t pid : {7, 8, 9}) say(0, pid, 100);
   for (const int64_t pid : {7, 9}) say(1, pid, 150);
-  EXPECT_FALSE(finding_of(findings_of(looks), FindingKind::kForkCopyOnWrite));
+  EXPECT_FALSE(finding_of(findings_of_looks(looks), FindingKind::kForkCopyOnWrite));
 }
 
 TEST(HostFindings, WhatWorkersAskedForThemselvesIsNoCopy) {
-  EXPECT_FALSE(finding_of(findings_of(family(0, 120 * kMiB)), FindingKind::kForkCopyOnWrite));
+  EXPECT_FALSE(finding_of(findings_of_looks(family(0, 120 * kMiB)), FindingKind::kForkCopyOnWrite));
 }
 
 TEST(HostFindings, WhatTheParentFreedIsNoCopy) {
@@ -355,25 +355,25 @@ TEST(HostFindings, WhatTheParentFreedIsNoCopy) {
                 {.anonymous = 300 * kMiB, .file = 1, .shared = 0, .pss = 150 * kMiB,
                  .pss_anonymous = 150 * kMiB, .private_dirty = 0, .parent = 7},
                 &looks[1]);
-  EXPECT_FALSE(finding_of(findings_of(looks), FindingKind::kForkCopyOnWrite));
+  EXPECT_FALSE(finding_of(findings_of_looks(looks), FindingKind::kForkCopyOnWrite));
 }
 
 TEST(HostFindings, AFullCgroupOfPageCacheIsNoLeak) {
   Values cache, anonymous;
   say_cgroup(1000, 200, 750, 10, &cache);
-  const auto found = findings_of({cache});
+  const auto found = findings_of_looks({cache});
   const Finding* finding = finding_of(found, FindingKind::kPageCacheIsNotALeak);
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->bytes, 750u);
   EXPECT_EQ(evidence(*finding, "working_set_bytes"), 210u);
   EXPECT_EQ(finding->severity, Severity::kInfo);
   say_cgroup(1000, 750, 200, 10, &anonymous);
-  EXPECT_FALSE(finding_of(findings_of({anonymous}), FindingKind::kPageCacheIsNotALeak));
+  EXPECT_FALSE(finding_of(findings_of_looks({anonymous}), FindingKind::kPageCacheIsNotALeak));
 }
 
 TEST(HostFindings, WhatAnyWorkerOfAProgramWithPyTorchCopiesIsNotTold) {
-  EXPECT_FALSE(finding_of(findings_of(family(36 * kMiB, 0)), FindingKind::kForkCopyOnWrite));
-  const auto found = findings_of(family(45 * kMiB, 0));
+  EXPECT_FALSE(finding_of(findings_of_looks(family(36 * kMiB, 0)), FindingKind::kForkCopyOnWrite));
+  const auto found = findings_of_looks(family(45 * kMiB, 0));
   const Finding* copied = finding_of(found, FindingKind::kForkCopyOnWrite);
   ASSERT_TRUE(copied);
   EXPECT_EQ(copied->bytes, 90 * kMiB);
@@ -388,7 +388,7 @@ TEST(HostFindings, AKilledWorkerIsTheLargestAtItsOwnLastSample) {
   end.kills_are_of_cgroup = true, end.memory_limit_bytes = 600, end.run_pid = 3;
   ProgramEnds ends;
   ends.runs = {end};
-  const auto found = findings_of({before, after}, ends);
+  const auto found = findings_of_looks({before, after}, ends);
   const Finding* killed = finding_of(found, FindingKind::kKilledByTheKernel);
   ASSERT_TRUE(killed);
   EXPECT_EQ(evidence(*killed, "largest_pid"), 8u);
@@ -404,7 +404,7 @@ TEST(HostFindings, TheLargestProcessIsNamedWhereTheKernelKilled) {
   end.kills_are_of_cgroup = true, end.memory_limit_bytes = 600, end.run_pid = 3;
   ProgramEnds ends;
   ends.runs = {end};
-  const auto found = findings_of({look}, ends);
+  const auto found = findings_of_looks({look}, ends);
   const Finding* killed = finding_of(found, FindingKind::kKilledByTheKernel);
   ASSERT_TRUE(killed);
   EXPECT_EQ(evidence(*killed, "largest_pid"), 8u);
@@ -414,7 +414,7 @@ TEST(HostFindings, TheLargestProcessIsNamedWhereTheKernelKilled) {
             "the kernel's OOM killer ended the program; the cgroup's limit is 600 B; python train.py (pid 8) "
             "was the largest with 550 B, mostly anonymous memory");
   ends.runs[0].kernel_kills = 0;
-  EXPECT_FALSE(finding_of(findings_of({look}, ends), FindingKind::kKilledByTheKernel));
+  EXPECT_FALSE(finding_of(findings_of_looks({look}, ends), FindingKind::kKilledByTheKernel));
 }
 
 TEST(HostFindings, ARecorderThatWasKilledIsSeenByItsLastSample) {
@@ -489,9 +489,9 @@ TEST(HostFindings, FilesLeftInDevShmAreTold) {
   say_process(7, {.anonymous = 1, .file = 0, .shared = 0}, &look);
   ProgramEnds ends;
   ends.runs = {{}};
-  EXPECT_FALSE(finding_of(findings_of({look}, ends), FindingKind::kShmLeftBehind));
+  EXPECT_FALSE(finding_of(findings_of_looks({look}, ends), FindingKind::kShmLeftBehind));
   ends.runs[0].left_in_shm = {{"torch_7_1_0", 4096, true}, {"psm_a", 100, false}};
-  const auto found = findings_of({look}, ends);
+  const auto found = findings_of_looks({look}, ends);
   const Finding* left = finding_of(found, FindingKind::kShmLeftBehind);
   ASSERT_TRUE(left);
   EXPECT_EQ(left->bytes, 4196u);

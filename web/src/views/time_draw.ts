@@ -290,6 +290,9 @@ function draw_marks(c: CanvasRenderingContext2D, x_of: (e: number) => number, pl
   const after = (x: number) => (w: number) => (x + 4 + w < plot.x ? -1 : Math.max(plot.x + 3, x + 4));
   // A step's mark is its end: its label stands in the middle of the step, as far as that is seen.
   const between = (from: number, to: number) => (w: number) => Math.max(plot.x + 3, (Math.max(plot.x, from) + to - w) / 2);
+  // Else, as where the moment's own mark is, at an end of it.
+  const within = (from: number, to: number, at: "begin" | "end") => (w: number) =>
+    to - Math.max(plot.x, from) < w + 8 ? -1 : at === "begin" ? Math.max(plot.x, from) + 4 : to - 4 - w;
   const before = (x: number) => (w: number) => x - 4 - w;
   const shown = data.marks.value;
   // Out of memory first: its label matters most. Very many would hide the chart: then only the chosen one is drawn at full height.
@@ -320,7 +323,8 @@ function draw_marks(c: CanvasRenderingContext2D, x_of: (e: number) => number, pl
       if (mark.kind === data.STEP) step_begin = x;
       if (x < plot.x - 200 || x > plot.x + plot.w) continue;
       const label = mark.label.length > 40 ? `${format.plain(mark.label.slice(0, 40))}…` : format.plain(mark.label);
-      const is_named = flag(label, tone.mark, mark.kind === data.STEP ? between(begin, x) : after(x));
+      const places = mark.kind === data.STEP ? [between(begin, x), within(begin, x, "begin"), within(begin, x, "end")] : [after(x)];
+      const is_named = flag(label, tone.mark, ...places);
       const is_tall = is_named || mark.kind !== data.STEP || !are_many;
       c.strokeStyle = tone.mark;
       c.setLineDash(mark.kind === data.STEP ? [] : [3, 3]);
