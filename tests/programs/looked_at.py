@@ -134,12 +134,15 @@ def traced(frame, event, argument):
 
 sys.modules["odd"] = Module("odd")
 inner = torch.ones(3)
+sparse = torch.eye(3, requires_grad=True).to_sparse()
 kept = [Function([1.0, 2.0]), Own(torch.zeros(3)), Odd(), Dispatch(inner), Model(), Space(a=inner), Kind("Made", (), {})]
+kept += [sparse, torch.eye(3).to_sparse_csr()]
 print("begin", flush=True)
 sys.settrace(traced)
 sys.setprofile(traced)
 with Mode():
     many = [torch.empty(10) for _ in range(400)]
+more = [torch.empty(10) for _ in range(800)]  # nothing hears of operators, so that sparse tensors are asked for their parts
 sys.setprofile(None)
 sys.settrace(None)
 print("end", flush=True)

@@ -56,7 +56,10 @@ def _addresses(what: Any) -> set[int] | None:
     import torch
 
     if isinstance(what, torch.Tensor):
-        return {what.untyped_storage().data_ptr()}
+        from .tensor import address_of, parts_of, without_the_program
+
+        with without_the_program():
+            return {address_of(part) for part in parts_of(what)}
     raise TypeError(f"a tensor, a line such as 'train.py:41', or None is expected, not {type(what).__name__}")
 
 

@@ -13,7 +13,7 @@ import torch
 from ... import _marks
 from .graph import kept_by_graph
 from .name import Name, filled_by_hooks, name_of
-from .tensor import MOST_BYTES, address_of, base_of, bytes_of, grad_fn_of, gradient_of, is_scalar, without_the_program
+from .tensor import MOST_BYTES, address_of, base_of, bytes_of, grad_fn_of, gradient_of, is_scalar, parts_of, without_the_program
 from .walk import Walk, Way
 
 _MOST_OPERATIONS = 16
@@ -147,12 +147,14 @@ class _Look:
 
     def add_storage(self, tensor: Any, index: int) -> bool:
         """False for a tensor that has none."""
-        address = address_of(tensor)
-        if address == 0:
-            return False
-        self.storages.setdefault(address, index)
-        self.show(tensor, address)
-        return True
+        has_one = False
+        for part in parts_of(tensor):
+            address = address_of(part)
+            if address != 0:
+                has_one = True
+                self.storages.setdefault(address, index)
+                self.show(part, address)
+        return has_one
 
     def show(self, tensor: Any, address: int) -> None:
         self.shown_bytes[address] = self.shown_bytes.get(address, 0) + bytes_of(tensor)

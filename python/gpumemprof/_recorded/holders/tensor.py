@@ -23,6 +23,18 @@ grad_fn_of = _BASE.grad_fn.__get__
 _is_leaf = _BASE.is_leaf.__get__
 _grad = _BASE.grad.__get__
 _base = _BASE._base.__get__
+_layout = _BASE.layout.__get__
+_ROWS, _COLUMNS = ("crow_indices", "col_indices", "values"), ("ccol_indices", "row_indices", "values")
+_NAMES = {"coo": ("_indices", "_values"), "csr": _ROWS, "bsr": _ROWS, "csc": _COLUMNS, "bsc": _COLUMNS}
+# To ask a sparse tensor for its parts is an operator: where it is not known whether anybody hears of it, as in old releases, it
+# is not asked.
+try:
+    _modes: Any = torch._C._len_torch_dispatch_stack
+    _is_profiled: Any = torch._C._autograd._profiler_enabled
+    _below_autograd: Any = torch._C._AutoDispatchBelowAutograd
+    _PARTS = {getattr(torch, f"sparse_{name}"): parts for name, parts in _NAMES.items()}
+except AttributeError:
+    _PARTS = {}
 
 
 def address_of(tensor: Any) -> int:
@@ -33,6 +45,24 @@ def address_of(tensor: Any) -> int:
         return int(_BASE.untyped_storage(tensor).data_ptr())
     except Exception:
         return 0
+
+
+def parts_of(tensor: Any) -> tuple[Any, ...]:
+    """The tensors that have its storages: itself, or those of a sparse one. None of a sparse one while something hears of
+    operators."""
+    try:
+        kind = type(tensor)
+        if kind not in _PLAIN and has_own_dispatch(kind):
+            return (tensor,)
+        names = _PARTS.get(_layout(tensor))
+        if names is None:
+            return (tensor,)
+        if _modes() or _is_profiled():
+            return ()
+        with _below_autograd():
+            return tuple(getattr(_BASE, name)(tensor) for name in names)
+    except Exception:
+        return (tensor,)
 
 
 def bytes_of(tensor: Any) -> int:
