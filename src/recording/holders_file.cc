@@ -45,6 +45,7 @@ Status take_holders(const Json& list, HoldersLook* out) {
                             .scalars = number_in(one, "scalars"),
                             .in_pairs = number_in(one, "in_pairs"),
                             .leaves = number_in(one, "leaves"),
+                            .side_by_side = one.value("side_by_side", Json()) == Json(true),
                             .operations = texts_field(one, "operations", kMostTexts),
                             .object_id = number_in(one, "object_id"),
                             .entries = number_in(one, "entries"),

@@ -28,6 +28,9 @@ struct TensorHolder {
   uint64_t in_pairs = 0;                ///< of the tensors, in a tuple with one other
   uint64_t storages = 0;                ///< blocks that they and their graphs keep
   uint64_t leaves = 0;                  ///< of these, of graphs' leaves and their gradients alone
+  /// Their graph is of parts that lie side by side: what was made late does not lead to what was made
+  /// early. False also where nobody says.
+  bool side_by_side = false;
   std::vector<std::string> operations;  ///< of their graphs, the commonest first: "AddBackward0"
   uint64_t object_id = 0;  ///< which list, dict or the like `name` leads to; 0: none, or nobody says
   /// Of the deque with a maxlen that everything is in; without a limit most_entries is 0.

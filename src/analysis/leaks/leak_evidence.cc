@@ -194,7 +194,8 @@ LeakEvidence evidence_of(const Leak& leak, const AllLeaks& all, const Tables& ta
   out.are_first_gradients = told_of.gradients && are_first_gradients(leak, told_of);
   out.grows_one_block = one_block(leak);
   out.module = module_of_most(leak, tables);
-  out.is_training = leak.is_training, out.sizes_rise = leak.sizes_rise;
+  out.is_training = leak.is_training, out.trains_in_steps = leak.trains_in_steps;
+  out.sizes_rise = leak.sizes_rise;
   out.on_host = leak.device < tables.devices.size() && is_host_memory(tables.devices[leak.device]);
   out.has_create_graph = all.has_create_graph(leak.process);
   out.whole_graph = out.has_create_graph && all.count() > 1;

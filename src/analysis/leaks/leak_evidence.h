@@ -31,6 +31,7 @@ struct LeakEvidence : HolderStacks::Held {
   bool grows_one_block = false;
   std::string module;        ///< path of the module that makes most of it; empty: none is told
   bool is_training = false;  ///< backward passes ran in the process
+  bool trains_in_steps = false;  ///< likewise, in the steps or rounds that are looked at
   bool on_host = false;  ///< in the host's memory, so that a copy on the CPU saves nothing
   bool sizes_rise = false;   ///< what its passes make and drop gets larger, too
   bool has_create_graph = false;  ///< a backward pass that made a graph made part of what is kept

@@ -47,7 +47,13 @@ bool keeps_graphs(const LeakEvidence& e) {
 bool is_carried_on(const LeakEvidence& e) {
   constexpr uint64_t kFew = 3, kMany = 16;
   return has_graph(e) && e.holder->tensors <= kFew &&
-         e.holder->storages >= kMany * e.holder->tensors && !e.grows_one_block;
+         e.holder->storages >= kMany * e.holder->tensors && !e.holder->side_by_side &&
+         !e.grows_one_block;
+}
+
+/// A number in a variable is a sum of losses, most often; what a module keeps is its state.
+bool is_state(const LeakEvidence& e) {
+  return is_carried_on(e) && (!is_scalar(e) || is_owned_by(e, "module attribute"));
 }
 
 /// A graph is a bug however few are kept.
@@ -75,6 +81,7 @@ constexpr LeakName kEvaluation = {
     "evaluation_without_no_grad", "outputs of a model are kept together with their graph",
     "keep .item() or .detach() of the outputs; an evaluation can run under torch.no_grad() or "
     "torch.inference_mode()"};
+constexpr const char* kCarries = "a state carries the graph of all earlier steps into the next one";
 constexpr LeakName kCycle = {
     "graph_cycle", "gradients made with create_graph form a cycle with their graph",
     "use torch.autograd.grad for the gradients, or set .grad to None after use"};
@@ -157,11 +164,13 @@ constexpr Rule kRules[] = {
      {"metric_not_reset", "a metric keeps the state of every step",
       "call the metric's reset() when its value is computed, as after each epoch; or use one that "
       "keeps figures alone, as with thresholds= of torchmetrics"}},
-    // A number in a variable is a sum of losses, most often; what a module keeps is its state.
-    {[](const LeakEvidence& e) {
-       return is_carried_on(e) && (!is_scalar(e) || is_owned_by(e, "module attribute"));
-     },
-     {"hidden_state_not_detached", "a state carries the graph of all earlier steps into the next one",
+    {[](const LeakEvidence& e) { return is_state(e) && !e.trains_in_steps; },
+     {"hidden_state_not_detached", kCarries,
+      "run the loop under torch.no_grad() or torch.inference_mode(): no backward pass uses the "
+      "graphs; or detach the state in every step: state = state.detach(), or for a tuple "
+      "state = tuple(s.detach() for s in state)"}},
+    {[](const LeakEvidence& e) { return is_state(e); },
+     {"hidden_state_not_detached", kCarries,
       "detach the state at the end of every step or every few steps: state = state.detach(), or for "
       "a tuple state = tuple(s.detach() for s in state)"}},
     {[](const LeakEvidence& e) { return is_owned_by(e, "module attribute"); },
@@ -177,7 +186,7 @@ constexpr Rule kRules[] = {
       "keep the number: loss.item(), or loss.detach() if it must stay on the device"}},
     // No backward pass ran: detaching one list leaves the graph that a loop's variable carries on.
     {[](const LeakEvidence& e) {
-       return is_graph_whole(e) && !e.grows_one_block && !e.is_training;
+       return is_graph_whole(e) && !e.grows_one_block && !e.trains_in_steps;
      },
      {kEvaluation.name, kEvaluation.title,
       "run the loop under torch.no_grad() or torch.inference_mode(): no backward pass uses the "

@@ -250,12 +250,28 @@ TEST(LeakNames, LeavesOfAGraphAreNotWhatABackwardPassFrees) {
 
 TEST(LeakNames, AGraphThatTrainingNeedsIsDetachedNotSwitchedOff) {
   const TensorHolder whole{.owner = "variable", .tensors = 40, .with_graph = 40, .storages = 120};
-  EXPECT_STREQ(name_leak(holding({.holder = &whole}, {.is_training = true})).fix,
+  const LeakEvidence trains{.is_training = true, .trains_in_steps = true};
+  EXPECT_STREQ(name_leak(holding({.holder = &whole}, trains)).fix,
                "keep .item() or .detach() of the outputs; an evaluation can run under torch.no_grad() or "
                "torch.inference_mode()");
   const TensorHolder spent{.owner = "variable", .tensors = 40, .with_graph = 40, .storages = 41};
-  EXPECT_STREQ(name_leak(holding({.holder = &spent}, {.is_training = true})).fix,
+  EXPECT_STREQ(name_leak(holding({.holder = &spent}, trains)).fix,
                "keep .item() or .detach() of the part that is needed, and remove old entries");
+  const LeakEvidence trained_before{.is_training = true};
+  EXPECT_TRUE(std::string_view(name_leak(holding({.holder = &whole}, trained_before)).fix)
+                  .starts_with("run the loop under torch.no_grad()"));
+}
+
+TEST(LeakNames, PartsOfAGraphThatLieSideBySideAreNoState) {
+  TensorHolder one{.owner = "variable", .tensors = 1, .with_graph = 1, .storages = 40};
+  const auto fix = [&](bool trains) {
+    return std::string(name_leak(holding({.holder = &one}, {.trains_in_steps = trains})).fix);
+  };
+  EXPECT_TRUE(fix(true).starts_with("detach the state")) << fix(true);
+  EXPECT_TRUE(fix(false).starts_with("run the loop under torch.no_grad()")) << fix(false);
+  EXPECT_TRUE(fix(false).ends_with("for s in state)")) << fix(false);
+  one.side_by_side = true;
+  EXPECT_EQ(held_by(one), "evaluation_without_no_grad");
 }
 
 TEST(LeakNames, WithoutAHolderWhatItWasMadeByTells) {

@@ -66,6 +66,9 @@ Passes passes_of(const ProcessHistory& history, const Period& period, const Tabl
   for (const SiteHistory& site : history.sites) {
     const bool is_backward = is_in_backward(tables, site.stack);
     out.have_backward |= is_backward;
+    // The first window may begin before the rounds do.
+    out.have_backward_in_steps |= is_backward && !site.cells.empty() &&
+                                  site.cells.back().window > period.first_window;
     if (!is_backward && !is_in_module(tables, site.stack)) continue;
     if (grows.contains(site.stack)) continue;
     Allocated first, last;

@@ -67,6 +67,7 @@ std::vector<Period> find_periods(const ProcessHistory& history, const Tables& ta
 /// step? Then so does the data, and a tensor that is replaced by a larger one is no leak.
 struct Passes {
   bool have_backward = false;
+  bool have_backward_in_steps = false;  ///< of the period: graphs that its steps make may be used
   /// In the last third of the steps the blocks of modules and of backward passes are larger than in
   /// the first, for a quarter of their bytes or more (parameters' gradients stay as they are).
   bool sizes_rise = false;

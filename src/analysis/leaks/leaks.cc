@@ -326,6 +326,8 @@ void tell_passes(const ProcessHistory& history, const Period& period, const Tabl
   const Passes passes = passes_of(history, period, tables, grows);
   for (Leak& leak : *leaks) {
     leak.is_training = passes.have_backward;
+    leak.trains_in_steps = passes.have_backward_in_steps;
+    leak.a_size_rises = passes.a_size_rises;
     leak.sizes_rise = passes.have_backward ? passes.sizes_rise : passes.a_size_rises;
     leak.sizes_rise |= !period.are_steps && !period.in_worker && passes.rounds_work_on_more;
   }

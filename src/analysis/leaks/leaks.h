@@ -40,7 +40,9 @@ struct Leak {
   double seconds_a_step = 0;  ///< 0: not known
   bool are_steps = false;     ///< of Period: else what grows may be data that is loaded
   bool is_training = false;   ///< backward passes ran in the process
+  bool trains_in_steps = false;  ///< likewise, in the steps or rounds that are looked at
   bool sizes_rise = false;    ///< what its passes make and drop gets larger, too
+  bool a_size_rises = false;  ///< likewise of one stack of its passes, however small
   bool is_retraced = false;   ///< TensorFlow traces a function that it calls, again and again
   bool is_used_after = false; ///< something new is allocated when the line has done so to its end
   const LeakGrowth& most() const { return stacks.front().growth; }

@@ -3,11 +3,17 @@ they packed is left out. Imports PyTorch."""
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 from .unseen import mro_of, space_of_class
+
+_LEAST_NODES, _NODES_A_CLOCK = 16, 1024
+# Parts of the nodes in the order in which they were made. The last ones may join what lies side by side, and the first may be
+# what all of it was made from.
+_EARLY, _LATE = (0.2, 0.4), (0.55, 0.8)
 
 _saved_names: dict[type, tuple[str, ...]] = {}
 
@@ -54,3 +60,39 @@ def kept_by_graph(node: Any, seen: dict[int, Any]) -> tuple[list[Any], list[Any]
         tensors += _saved(at)
         waiting += [following for following, _ in at.next_functions]
     return tensors, leaves, operations
+
+
+def lies_side_by_side(starts: list[Any], deadline: float) -> bool:
+    """Whether what was made late in these graphs does not lead to most of what was made early, as the parts of a batch do not.
+    False where there is no time to tell, and for a PyTorch that does not number its nodes."""
+    following: dict[int, list[int]] = {}
+    kept: list[Any] = []  # so that no id comes twice
+    numbers: list[tuple[int, int]] = []
+    waiting = list(starts)
+    while waiting:
+        at = waiting.pop()
+        if at is None or id(at) in following or type(at).__name__ == "AccumulateGrad":
+            continue
+        kept.append(at)
+        try:
+            numbers.append((at._sequence_nr(), id(at)))
+        except Exception:
+            return False
+        nodes = [one for one, _ in at.next_functions]
+        following[id(at)] = [id(one) for one in nodes]
+        waiting += nodes
+        kept += nodes
+        if len(numbers) % _NODES_A_CLOCK == 0 and time.thread_time() > deadline:
+            return False
+    if len(numbers) < _LEAST_NODES:
+        return False
+    ordered = [node for _, node in sorted(numbers)]
+    count = len(ordered)
+    early, late = (ordered[int(begin * count) : int(end * count)] for begin, end in (_EARLY, _LATE))
+    reached: set[int] = set()
+    while late:
+        node = late.pop()
+        if node not in reached and node in following:
+            reached.add(node)
+            late += following[node]
+    return 2 * len(reached.intersection(early)) < len(early)

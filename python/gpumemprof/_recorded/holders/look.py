@@ -11,12 +11,14 @@ from typing import Any
 import torch
 
 from ... import _marks
-from .graph import kept_by_graph
+from .graph import kept_by_graph, lies_side_by_side
 from .name import Name, filled_by_hooks, name_of
 from .tensor import MOST_BYTES, address_of, base_of, bytes_of, grad_fn_of, gradient_of, is_scalar, parts_of, without_the_program
 from .walk import Walk, Way
 
 _MOST_OPERATIONS = 16
+# What may be the state of a layer or two, with the graph of many steps.
+_FEW_TENSORS, _MANY_STORAGES = 3, 16
 # The libraries' own names take as long as all the rest, and hold next to nothing. Where they need not be looked at, they
 # are if this part of the tensors is reached by no name of the program.
 _UNREACHED_PART = 4
@@ -29,6 +31,8 @@ class _Holder:
         self.name = name
         self.limited, self.object_id, self.container = name.limited, name.object_id, name.container
         self.tensors = self.with_graph = self.scalars = self.in_pairs = self.leaves = 0
+        self.starts: list[Any] = []  # of the first tensors' graphs
+        self.side_by_side = False
         self.operations: Counter[str] = Counter()
 
     def as_json(self) -> dict[str, Any]:
@@ -43,6 +47,7 @@ class _Holder:
             "in_pairs": self.in_pairs,
             "leaves": self.leaves,
             "operations": [name for name, _ in self.operations.most_common(_MOST_OPERATIONS)],
+            **({"side_by_side": True} if self.side_by_side else {}),
             **({"object_id": self.object_id} if self.object_id else {}),
             **({"container": self.container} if self.container else {}),
             **self._entries(),
@@ -71,6 +76,14 @@ class _Look:
         self.why_incomplete = ""
 
     def take(self) -> None:
+        self.take_holders()
+        counts = Counter(self.storages.values())
+        for index, holder in enumerate(self.holders):
+            is_state = 0 < holder.with_graph and holder.tensors <= _FEW_TENSORS and counts[index] >= _MANY_STORAGES * holder.tensors
+            if is_state and time.thread_time() <= self.deadline:
+                holder.side_by_side = lies_side_by_side(holder.starts, self.deadline)
+
+    def take_holders(self) -> None:
         # Tensors first: what this look makes is none of the program's.
         objects = gc.get_objects()
         tensors = _marks.instances(objects, torch.Tensor)
@@ -138,8 +151,11 @@ class _Look:
         holder = self.holders[index]
         holder.tensors += 1
         holder.in_pairs += in_pair
-        if grad_fn_of(tensor) is not None:
+        grad_fn = grad_fn_of(tensor)
+        if grad_fn is not None:
             holder.with_graph += 1
+            if holder.with_graph <= _FEW_TENSORS:
+                holder.starts.append(grad_fn)
             holder.scalars += is_scalar(tensor)
         gradient = gradient_of(tensor)
         if gradient is not None:
