@@ -18,4 +18,11 @@ auto* find_figure(auto& finding, std::string_view name) {
   return found == finding.evidence.end() ? nullptr : &found->second;
 }
 
+/// The same of a fact.
+inline const std::string* find_fact(const Finding& finding, std::string_view name) {
+  const auto found =
+      std::ranges::find(finding.facts, name, &std::pair<std::string, std::string>::first);
+  return found == finding.facts.end() ? nullptr : &found->second;
+}
+
 }  // namespace gpumemprof

@@ -56,6 +56,10 @@ class Categories {
   bool is_cache(uint32_t stack) const;
   /// Whether autograd saved a block of the stack.
   bool is_saved(uint32_t stack) const { return stack < is_saved_.size() && is_saved_[stack]; }
+  /// Whether the graphs of more than two passes saved one block of the stack.
+  bool is_saved_again(uint32_t stack) const {
+    return stack < is_saved_again_.size() && is_saved_again_[stack];
+  }
   /// Of how many parameters a block of the stack was the gradient.
   size_t gradients_of(uint32_t stack) const {
     const auto known = gradient_names_.find(stack);
@@ -255,7 +259,7 @@ class Categories {
   absl::flat_hash_map<uint32_t, Site> sites_;  // of evaluation, by stack
   absl::flat_hash_set<uint32_t> told_caches_;  // stacks
   std::vector<SiteSteps> site_steps_;          // by stack: in which it allocated
-  std::vector<bool> is_saved_;                 // by stack
+  std::vector<bool> is_saved_, is_saved_again_;  // by stack
   absl::flat_hash_map<uint32_t, absl::flat_hash_set<uint32_t>> gradient_names_;  // by stack
   /// Of a workspace's size on a GPU: how many, by stack and size.
   absl::flat_hash_map<std::pair<uint32_t, uint64_t>, uint32_t> workspace_sites_;

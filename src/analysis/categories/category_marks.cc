@@ -101,12 +101,15 @@ void Categories::take_saved(const Mark& mark, uint32_t of) {
   CopyLinks::Block place;
   Block* block = block_at(mark.address, of, &place);
   if (block == nullptr) return;
-  if (block->stack >= is_saved_.size())
+  if (block->stack >= is_saved_.size()) {
     is_saved_.resize(std::max<size_t>(block->stack + 1, tables_.stacks.stack_count()));
+    is_saved_again_.resize(is_saved_.size());
+  }
   is_saved_[block->stack] = true;
   const uint32_t pass = process(of).passes + 1;
   if (block->last_pass_saved != pass) ++block->passes_saved_in;
   block->last_pass_saved = pass;
+  if (block->passes_saved_in > kLastsForSteps) is_saved_again_[block->stack] = true;
   block->saved |= static_cast<uint8_t>(kWasSaved | (mark.value & kSavedFlags));
 }
 

@@ -191,6 +191,8 @@ LeakEvidence evidence_of(const Leak& leak, const AllLeaks& all, const Tables& ta
   out.in_tracing = leak.is_retraced && share(leak, tables, is_function_call) > kMost;
   out.in_cache = told_of.is_cache && share_of_stacks(leak, told_of.is_cache) > kMost;
   out.is_saved = told_of.is_saved && share_of_stacks(leak, told_of.is_saved) > kMost;
+  out.is_used_again =
+      told_of.is_used_again && share_of_stacks(leak, told_of.is_used_again) > kMost;
   out.are_first_gradients = told_of.gradients && are_first_gradients(leak, told_of);
   out.grows_one_block = one_block(leak);
   out.module = module_of_most(leak, tables);

@@ -27,6 +27,7 @@ struct LeakEvidence : HolderStacks::Held {
   bool in_tracing = false;
   bool in_cache = false;       ///< most of it is a KV cache by its category
   bool is_saved = false;       ///< autograd saved most of it: a graph that is kept keeps it, too
+  bool is_used_again = false;  ///< operations of later steps save most of it: it is no used batch
   /// No more blocks survive than before: a larger one takes the place of the last.
   bool grows_one_block = false;
   std::string module;        ///< path of the module that makes most of it; empty: none is told
@@ -89,6 +90,7 @@ class AllLeaks {
 struct ToldOfStack {
   std::function<bool(uint32_t stack)> is_cache;  ///< what is kept of it is a KV cache
   std::function<bool(uint32_t stack)> is_saved;  ///< autograd saved a block of it
+  std::function<bool(uint32_t stack)> is_used_again;  ///< saved in later passes, too
   /// Of how many parameters its blocks were gradients.
   std::function<size_t(uint32_t stack)> gradients;
 };

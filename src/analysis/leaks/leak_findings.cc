@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 
+#include "analysis/finding_figure.h"
 #include "analysis/held_attempt.h"
 #include "analysis/leaks/leak_groups.h"
 #include "analysis/leaks/leak_limit.h"
@@ -112,7 +114,7 @@ struct Kind {
   const char* what_repeats;
   const char* title;
   const char* fix;
-  uint64_t steps_apart = 0;  ///< of what comes a few times; else 0
+  std::optional<FewTimes> few = {};  ///< of what comes a few times
 };
 
 /// What it holds of the group's lines when the deque that keeps them has all its entries; nothing
@@ -173,11 +175,13 @@ Kind kind_of(const LeakGroup& group) {
   }
   // The weights of each fold's best epoch, or the like. The outputs of each epoch's validation are
   // most often forgotten.
-  const uint64_t apart = steps_apart(group.whole);
-  if (apart != 0 && group.evidence.holder && !group.evidence.in_module &&
-      may_be_result(bug, group.evidence)) {
-    return {FindingKind::kGrowthInLoop, "step", "it may be a result that is needed",
-            "if not all of them are needed, keep the best or the last one alone", apart};
+  const auto few = few_times(group.whole);
+  const bool is_known = group.evidence.holder || group.evidence.is_used_again;
+  if (few && is_known && !group.evidence.in_module && may_be_result(bug, group.evidence)) {
+    return {FindingKind::kGrowthInLoop, "step",
+            group.evidence.is_used_again ? "later steps use it, so it may be needed"
+                                         : "it may be a result that is needed",
+            "if not all of them are needed, keep the best or the last one alone", few};
   }
   // A block that is copied into a larger one in every round is no data that is loaded, unless it is
   // used when the loop is over. No more are graphs of functions.
@@ -202,11 +206,10 @@ std::optional<uint64_t> bytes_of_exceptions(const LeakGroup& group) {
 
 /// "190 KiB more with every step", "2.23 MiB more once in 12 steps, 5 times".
 std::string how_often(const Leak& leak, const Kind& kind) {
-  if (kind.steps_apart == 0)
+  if (!kind.few)
     return format_bytes(rounded(leak.bytes_a_step)) + " more with every " + kind.what_repeats;
-  const double bytes = leak.bytes_a_step * static_cast<double>(kind.steps_apart);
-  return format_bytes(rounded(bytes)) + " more once in " + std::to_string(kind.steps_apart) +
-         " steps, " + std::to_string(leak.most().times) + " times";
+  return format_bytes(kind.few->bytes) + " more once in " + std::to_string(kind.few->steps_apart) +
+         " steps, " + std::to_string(kind.few->times) + " times";
 }
 
 /// It fills before there is no room, or nobody says how full it is: no forecast goes that far.
@@ -243,6 +246,9 @@ constexpr uint64_t kCopiesOfBlock = 2;
 /// A program that was ended without a request: what had less than one part in so many of the peak
 /// did not end it.
 constexpr uint64_t kLeastShareOfEnd = 10;
+
+/// The fact of what is no used batch.
+constexpr const char* kUsed = "used";
 
 /// All but the limit and the holder.
 Finding leak_finding(const LeakGroup& group, const Tables& tables, const Analysis& analysis) {
@@ -283,10 +289,11 @@ Finding leak_finding(const LeakGroup& group, const Tables& tables, const Analysi
   if (leak.period_from == Period::From::kRounds) {
     finding.facts.emplace_back("round", short_line(tables, leak.round_node));
   }
-  if (kind.steps_apart != 0) {
-    finding.evidence.emplace_back("times", leak.most().times);
-    finding.evidence.emplace_back("steps_apart", kind.steps_apart);
+  if (kind.few) {
+    finding.evidence.emplace_back("times", kind.few->times);
+    finding.evidence.emplace_back("steps_apart", kind.few->steps_apart);
   }
+  if (group.evidence.is_used_again) finding.facts.emplace_back(kUsed, "in later steps");
   add_entries(group, &finding);
   finding.facts.emplace_back("steps_from", leak.period_from == Period::From::kMarks
                                                ? "steps of optimizers, or marked ones"
@@ -316,6 +323,7 @@ void add_leak_findings(const std::vector<ProcessHistory>& histories, const Table
   const ToldOfStack told_of{
       .is_cache = [&](uint32_t stack) { return context.categories.is_cache(stack); },
       .is_saved = [&](uint32_t stack) { return context.categories.is_saved(stack); },
+      .is_used_again = [&](uint32_t stack) { return context.categories.is_saved_again(stack); },
       .gradients = [&](uint32_t stack) { return context.categories.gradients_of(stack); }};
   for (const LeakGroup& group : group_leaks(leaks, tables, holders, told_of)) {
     if (is_nothing(group)) continue;
@@ -380,7 +388,7 @@ std::optional<uint64_t> leak_bytes_at_peak(const Finding& finding, const DeviceA
 
 bool keeps_inputs(const Finding& finding, const DeviceAnalysis& device) {
   const auto at_peak = leak_bytes_at_peak(finding, device);
-  if (finding.name != kGrowth || !at_peak) return false;
+  if (finding.name != kGrowth || !at_peak || find_fact(finding, kUsed)) return false;
   const absl::flat_hash_set<uint32_t> stacks(finding.stacks.begin(), finding.stacks.end());
   uint64_t input_bytes = 0;
   for (const CategoryHolder& holder : device.categories.at_peak) {

@@ -117,10 +117,9 @@ struct Rise {
 };
 
 /// Rises after the warm-up, with the steps that had ended before each; those within one step are
-/// one. What a stack holds at the end of the process alone looks like a rise, too: the last step is
-/// left out where there are others.
-std::vector<Rise> rises_of(const std::vector<double>& floors, const Period& period,
-                           double warm_up) {
+/// one.
+std::vector<Rise> all_rises_of(const std::vector<double>& floors, const Period& period,
+                               double warm_up) {
   const std::vector<double> kept = never_undercut(floors);
   std::vector<Rise> out;
   for (uint32_t window = period.first_window + 1; window < kept.size(); ++window) {
@@ -132,9 +131,53 @@ std::vector<Rise> rises_of(const std::vector<double>& floors, const Period& peri
       out.push_back({step, kept[window - 1], kept[window]});
     }
   }
-  const auto last = static_cast<double>(period.steps());
-  while (out.size() > 2 && out.back().step + 1 >= last) out.pop_back();
   return out;
+}
+
+bool is_at_end(const Rise& rise, const Period& period) {
+  return rise.step + 1 >= static_cast<double>(period.steps());
+}
+
+/// What a stack holds at the end of the process alone looks like a rise, too: the last step is left
+/// out where there are others.
+std::vector<Rise> rises_of(const std::vector<double>& floors, const Period& period,
+                           double warm_up) {
+  std::vector<Rise> out = all_rises_of(floors, period, warm_up);
+  while (out.size() > 2 && is_at_end(out.back(), period)) out.pop_back();
+  return out;
+}
+
+/// The steps of the longest window: a copy may begin in one and end in the next.
+double steps_of_window(const Period& period) {
+  uint64_t most = 1;
+  for (uint32_t window = period.first_window + 1; window <= period.last_window; ++window)
+    most = std::max(most, period.done[window] - period.done[window - 1]);
+  return static_cast<double>(most);
+}
+
+void add_times(const std::vector<double>& floors, const Period& period, LeakGrowth* growth) {
+  std::vector<Rise> times;
+  const double apart = steps_of_window(period);
+  for (const Rise& rise : all_rises_of(floors, period, 0)) {
+    if (!times.empty() && rise.step - times.back().step <= apart) {
+      times.back().after = rise.after;
+    } else {
+      times.push_back(rise);
+    }
+  }
+  const auto bytes = [](const Rise& rise) { return rise.after - rise.before; };
+  double last_bytes = 0;
+  while (times.size() > 2 && is_at_end(times.back(), period)) {
+    last_bytes += bytes(times.back());
+    times.pop_back();
+  }
+  double others_bytes = 0;
+  for (const Rise& time : times) {
+    growth->time_steps.push_back(static_cast<uint64_t>(time.step));
+    others_bytes += bytes(time);
+  }
+  growth->comes_at_end = 2 * last_bytes * static_cast<double>(times.size()) >= others_bytes &&
+                         last_bytes > 0;
 }
 
 /// How often the floor went up between two rises that stay: by blocks that were released later.
@@ -208,7 +251,7 @@ std::optional<LeakGrowth> figures(const std::vector<double>& floors, const Perio
   const std::vector<Rise> rises = rises_of(floors, period, warm_up(period));
   if (rises.size() < 2) return std::nullopt;
   measure(rises, points, begins_late, &growth);
-  growth.times = rises_of(floors, period, 0).size();
+  add_times(floors, period, &growth);
   return growth;
 }
 

@@ -19,10 +19,13 @@ struct LeakGrowth {
   uint64_t grown_bytes = 0;         ///< from the end of the first rise to the end of the last
   uint64_t steps = 0;               ///< between these two
   uint64_t rises = 0;               ///< how often it went up and never came back
-  uint64_t times = 0;               ///< likewise, in the whole run: rises of one step are one
   uint64_t points = 0;              ///< of the floor that were compared
   uint64_t warm_up_steps = 0;       ///< left out before
   std::vector<uint64_t> rise_steps; ///< when the rises were over
+  /// When it went up and never came back, in the whole run: rises of adjacent windows are one time.
+  /// The last one only if the last step is left out, as what is held at the end alone looks like it.
+  std::vector<uint64_t> time_steps;
+  bool comes_at_end = false;  ///< also in the last step, with at least half of what others bring
   bool slows = false;  ///< its last third grew 2.5 times less than its first, or even less
 };
 

@@ -228,6 +228,9 @@ constexpr Rule kRules[] = {
       "drop each output after use, or cap how many are held, if nothing "
       "does yet"}},
     {[](const LeakEvidence& e) { return e.in_module; }, kActivations},
+    {[](const LeakEvidence& e) { return e.is_used_again; },
+     {kGrowth, "later steps use what is kept",
+      "if not all of it is needed, keep a sum of it, or the last one alone"}},
     {[](const LeakEvidence& e) { return e.holder != nullptr; },
      {kGrowth, "more is stored than removed during this recording",
       "remove old entries, or cap how many are kept, if nothing does yet"}},

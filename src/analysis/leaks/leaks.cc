@@ -340,12 +340,16 @@ uint64_t grown_in_steps(const Leak& leak) {
   return static_cast<uint64_t>(std::llround(std::max(0.0, bytes)));
 }
 
-uint64_t steps_apart(const Leak& leak) {
+std::optional<FewTimes> few_times(const Leak& leak) {
   constexpr uint64_t kFewTimes = 8, kLeastApart = 4;
-  const std::vector<uint64_t>& rises = leak.most().rise_steps;
-  if (leak.most().times > kFewTimes || rises.size() < 2) return 0;
-  const uint64_t intervals = rises.size() - 1, steps = rises.back() - rises.front();
-  return steps < kLeastApart * intervals ? 0 : (steps + intervals / 2) / intervals;
+  const std::vector<uint64_t>& times = leak.most().time_steps;
+  if (times.size() > kFewTimes || times.size() < 2) return std::nullopt;
+  const uint64_t intervals = times.size() - 1, steps = times.back() - times.front();
+  if (steps < kLeastApart * intervals) return std::nullopt;
+  const uint64_t apart = (steps + intervals / 2) / intervals;
+  const uint64_t measured = std::max<uint64_t>(1, (leak.steps + apart / 2) / apart);
+  return FewTimes{times.size() + (leak.most().comes_at_end ? 1 : 0), apart,
+                  leak.grown_bytes / measured};
 }
 
 uint64_t time_after(uint64_t steps, const ProcessHistory& history, const Period& period) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "analysis/leaks/leak_growth.h"
@@ -51,9 +52,13 @@ struct Leak {
 /// What the leak grows by in `steps` at its rate: not all of its stacks are measured over as many.
 uint64_t grown_in_steps(const Leak& leak);
 
-/// Of what comes at most eight times, four steps apart or more, as once an epoch or for each fold:
-/// how many steps. Else 0.
-uint64_t steps_apart(const Leak& leak);
+/// Of what comes at most eight times before the last step, four steps apart or more, as once an epoch
+/// or for each fold: how often, and how many steps apart. Else nothing.
+struct FewTimes {
+  uint64_t times = 0, steps_apart = 0;
+  uint64_t bytes = 0;  ///< of each
+};
+std::optional<FewTimes> few_times(const Leak& leak);
 
 /// When the first `steps` steps had ended.
 uint64_t time_after(uint64_t steps, const ProcessHistory& history, const Period& period);

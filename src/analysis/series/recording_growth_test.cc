@@ -61,6 +61,22 @@ TEST(RecordingGrowth, LinesThatHaveHalfOfItAreTheFinding) {
   EXPECT_TRUE(is_told(FindingKind::kLeak, 50)) << "a small leak does not make it small";
 }
 
+TEST(RecordingGrowth, WhatComesInTheStepsOfALineThatMayBeNeededIsNoWarning) {
+  const auto is_told = [](size_t apart, uint64_t times) {
+    MemorySource source =
+        rounds(100, true, kTwenty, [&](size_t i) { return i % apart == apart - 1 ? apart : 0; });
+    Analysis analysis = *analyze_source(source, {});
+    analysis.findings.push_back({.kind = FindingKind::kGrowthInLoop,
+                                 .evidence = {{"grown_bytes", 10 * kMiB}, {"times", times}}});
+    add_patterns(source.tables(), std::nullopt, &analysis);
+    const Finding* growth = found(analysis, FindingKind::kSteadyGrowth);
+    return growth && growth->severity != Severity::kInfo;
+  };
+  EXPECT_TRUE(is_told(1, 5)) << "every step adds as much";
+  EXPECT_TRUE(is_told(10, 4)) << "a line comes half as often";
+  EXPECT_FALSE(is_told(10, 8));
+}
+
 /// A floor of 1 MiB, to which each step adds `a_step` bytes; a rise of `high` MiB in each.
 MemorySource slow(size_t steps, uint64_t a_step, uint64_t high) {
   SteppedProgram program;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <numeric>
 #include <ranges>
 #include <utility>
 
@@ -10,6 +12,7 @@
 #include "analysis/leaks/leak_limit.h"
 #include "analysis/replay/snapshot_device.h"
 #include "analysis/series/series.h"
+#include "analysis/statistics/growth.h"
 #include "analysis/statistics/statistics.h"
 #include "analysis/statistics/worth.h"
 #include "base/duration.h"
@@ -27,6 +30,7 @@ constexpr double kBestScore = 10;
 constexpr double kShareOfLoop = 0.25;  // of the level at the end: no score passes over that growth
 constexpr double kShareOfPeak = 0.25;  // likewise, of what was made after the last step
 constexpr double kMoreThanAStep = 1.5;  // steps
+constexpr double kMostOfRises = 0.75;  // in as few places as a line is known to keep more
 constexpr double kAllOfIt = 0.99;       // of what a trace adds: less is a library's workspace
 constexpr size_t kLeastRegular = 3;  // spikes, to speak of a period
 
@@ -64,6 +68,8 @@ class Patterns {
       if (finding.kind == FindingKind::kGrowthInLoop) {
         why_no_growth_ = "what grows in its loop may be needed or a leak";
         loop_bytes_ += static_cast<double>(grown_bytes(finding));
+        if (const uint64_t* times = find_figure(finding, "times"))
+          few_times_ = std::max<size_t>(few_times_, *times);
       }
       if (finding.kind == FindingKind::kFillsToLimit || finding.kind == FindingKind::kSizesRise) {
         harmless_bytes_ += static_cast<double>(grown_bytes(finding));
@@ -120,6 +126,20 @@ class Patterns {
     return static_cast<double>(forward_bytes) >= kAllOfIt * static_cast<double>(added_bytes);
   }
 
+  /// Most of what the floor rises by comes in so few steps: beside a line that is known to keep
+  /// something then, what others keep then goes with it.
+  bool comes_in_jumps(size_t times) const {
+    const std::vector<double> kept = never_undercut(levels_.floor);
+    std::vector<double> rises;
+    for (size_t i = kept.size() / kSetUpPart + 1; i < kept.size(); ++i)
+      rises.push_back(kept[i] - kept[i - 1]);
+    if (rises.size() < 4 * times) return false;
+    std::ranges::sort(rises, std::greater<>());
+    const auto sum = [](auto begin, auto end) { return std::accumulate(begin, end, 0.0); };
+    const auto last = rises.begin() + static_cast<ptrdiff_t>(times);
+    return sum(rises.begin(), last) >= kMostOfRises * sum(rises.begin(), rises.end());
+  }
+
   void find_growth() {
     const SeriesFinding* found = floor_.finding("monotonic_increase");
     if (!found) {
@@ -152,7 +172,8 @@ class Patterns {
     // Where a line is known, that is the finding. Without steps it may be data that is loaded.
     const bool is_harmless = harmless_bytes_ > 0 && 2 * harmless_bytes_ >= growth.bytes;
     if (is_harmless) why_no_growth_ = why_harmless_;
-    const bool is_info = has_leak_ || is_harmless || !levels_.are_steps ||
+    const bool may_be_needed = few_times_ != 0 && comes_in_jumps(few_times_);
+    const bool is_info = has_leak_ || is_harmless || may_be_needed || !levels_.are_steps ||
                          !is_worth_warning(cost_of_growth(growth.bytes, bytes_a_step()),
                                            device_.figures.peak_bytes);
     add(FindingKind::kSteadyGrowth, is_info ? Severity::kInfo : found->severity,
@@ -470,6 +491,7 @@ class Patterns {
   bool has_leak_ = false;
   bool is_raised_ = false;  // note_raise_after_steps()
   double leaked_bytes_ = 0, loop_bytes_ = 0;
+  size_t few_times_ = 0;  // how often a line that may be needed kept more; 0: none is known
   double told_bytes_ = 0;      // that findings with lines grew
   double harmless_bytes_ = 0;  // of growth that has another reason than a leak
   std::string why_harmless_;
