@@ -20,7 +20,7 @@ struct TensorHolder {
   std::string name;   ///< "losses", "Net.seen"; empty where nothing in Python holds it
   std::string container;  ///< path of what has the objects that `name` is an attribute of; or empty
   std::string owner;  ///< "variable", "attribute", "module attribute", "metric", "closure", "cache",
-                      ///< "hook", "exception", "optimizer", "nothing"
+                      ///< "hook", "exception", "optimizer", "link", "nothing"
   std::vector<std::string> through;     ///< types between the name and the tensors: "list", "dict"
   uint64_t tensors = 0;                 ///< Python tensors that it holds, without their graphs
   uint64_t with_graph = 0;              ///< of these, results of operations that autograd can undo

@@ -115,6 +115,9 @@ constexpr Rule kRules[] = {
      {"lru_cache_on_tensors", "functools.cache or lru_cache keeps the tensors of every call",
       "give lru_cache a small maxsize, use reusable keys instead of tensors, or call "
       "cache_clear()"}},
+    {[](const LeakEvidence& e) { return is_owned_by(e, "link"); },
+     {"chain_of_objects", "each object keeps the one before it, with all that it has",
+      "set the attribute to None, or keep in it what is needed of the other object: a name, a score"}},
     // A leaked cycle gains a block a step; a block that is replaced was merely unreferenced when it
     // was sampled.
     {[](const LeakEvidence& e) { return holds_itself(e) && e.has_create_graph; }, kCycle},

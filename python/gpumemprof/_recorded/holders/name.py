@@ -109,8 +109,13 @@ class _Reading:
 
     def _attribute(self, value: Any, kind: type, following: list[object]) -> None:
         attribute = attribute_of(value, following)
-        if attribute is not None:
-            self.name, self.owner = f"{name_of_class(kind)}.{attribute}", "attribute"
+        if attribute is None:
+            return
+        self.name, self.owner = f"{name_of_class(kind)}.{attribute}", "attribute"
+        # What it leads on to has the same attributes as the first object, which is needed: they tell nothing.
+        other = _led_to(value, following)
+        if type(other) is kind and type(dict.get(space_of(other) or {}, attribute)) is kind:
+            self._settle("link")
 
     def _module(self, value: Any, kind: type, following: list[object]) -> None:
         attribute = attribute_of(value, following)
@@ -149,6 +154,12 @@ class _Reading:
         if type(before) is types.FunctionType or issubclass(type(before), type):
             return True
         return name_of_class(type(before)) not in _CONTAINERS and space_of(before) is self.way[at]
+
+
+def _led_to(owner: object, following: list[object]) -> object:
+    """What an attribute of `owner` is, by the way that goes on with `following`."""
+    at = 1 if following and following[0] is space_of(owner) else 0
+    return following[at] if len(following) > at else None
 
 
 def name_of(way: Way, hooked: set[int]) -> Name:
