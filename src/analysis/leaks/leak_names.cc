@@ -14,6 +14,9 @@ bool is_owned_by(const LeakEvidence& e, std::string_view owner) {
 bool holds_itself(const LeakEvidence& e) {
   return is_owned_by(e, "nothing") && !e.grows_one_block;
 }
+bool is_in_dict(const LeakEvidence& e) {
+  return std::ranges::find(e.holder->through, "dict") != e.holder->through.end();
+}
 bool has_graph(const LeakEvidence& e) { return e.holder && e.holder->with_graph != 0; }
 /// Of what is held with a graph, nearly all are single numbers.
 bool is_scalar(const LeakEvidence& e) {
@@ -142,6 +145,12 @@ constexpr Rule kRules[] = {
      {"fills_to_limit", "LBFGS keeps vectors of past steps, up to history_size for each optimizer",
       "lower history_size if that is too much memory, and use one optimizer",
       FindingKind::kFillsToLimit}},
+    // The optimizer itself is gone.
+    {[](const LeakEvidence& e) {
+       return e.in_optimizer && e.holder && !is_owned_by(e, "optimizer") && is_in_dict(e);
+     },
+     {"optimizer_recreated", "states of earlier optimizers are kept: state_dict()s, or parts of them",
+      "keep the last state alone, or one a key that comes again, and save earlier ones to files"}},
     {[](const LeakEvidence& e) { return e.in_optimizer || is_owned_by(e, "optimizer"); },
      {"optimizer_recreated", "a new optimizer allocates its state while the old one is kept",
       "create one optimizer and change its param_groups, or drop every reference to the old one, "

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace gpumemprof {
 namespace {
@@ -26,6 +29,18 @@ TEST(LeakNames, OwnersThatAreABugByThemselves) {
   EXPECT_EQ(held_by({.owner = "hook"}), "hook_stores");
   EXPECT_EQ(held_by({.owner = "module attribute"}), "tensors_on_model");
   EXPECT_EQ(held_by({.owner = "metric"}), "metric_not_reset");
+  EXPECT_EQ(held_by({.owner = "link"}, {.in_optimizer = true, .with_models = true}),
+            "chain_of_objects");
+}
+
+TEST(LeakNames, StatesOfOptimizersThatAreGoneAreNoOptimizers) {
+  const auto fix_of = [](const char* owner, std::vector<std::string> through) {
+    const TensorHolder holder{.owner = owner, .through = std::move(through), .tensors = 9};
+    return std::string(name_leak(holding({.holder = &holder}, {.in_optimizer = true})).fix);
+  };
+  EXPECT_TRUE(fix_of("variable", {"dict", "dict", "dict"}).starts_with("keep the last state"));
+  EXPECT_TRUE(fix_of("optimizer", {"list", "defaultdict", "dict"}).starts_with("create one"));
+  EXPECT_TRUE(fix_of("variable", {}).starts_with("create one"));
 }
 
 TEST(LeakNames, GraphsThatTensorFlowTracesAnewAreTheCauseWhoeverHoldsThem) {
