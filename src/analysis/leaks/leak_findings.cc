@@ -313,6 +313,36 @@ Finding leak_finding(const LeakGroup& group, const Tables& tables, const Analysi
   return finding;
 }
 
+/// The leak from all of which each step makes this block anew, and so larger each time: a variable
+/// has it with the graph of its step, and passes drop larger blocks, too. Null where there is none.
+const LeakGroup* cause_of(const LeakGroup& group, const std::vector<LeakGroup>& groups) {
+  const LeakEvidence& e = group.evidence;
+  const bool is_made_anew = e.grows_one_block && e.trains_in_steps && group.whole.a_size_rises &&
+                            e.holder && e.holder->with_graph != 0;
+  if (!is_made_anew) return nullptr;
+  const auto is_cause = [&](const LeakGroup& other) {
+    return !other.evidence.grows_one_block && other.name->kind == FindingKind::kLeak &&
+           other.whole.process == group.whole.process && other.whole.device == group.whole.device &&
+           other.whole.is_after_steps == group.whole.is_after_steps && !is_nothing(other);
+  };
+  const auto cause = std::ranges::find_if(groups, is_cause);
+  return cause == groups.end() ? nullptr : &*cause;
+}
+
+/// By cause: "train.py:24, by 16.0 KiB a step".
+std::map<const LeakGroup*, std::string> what_grows_with(
+    const std::vector<const LeakGroup*>& causes, const std::vector<LeakGroup>& groups,
+    const Tables& tables) {
+  std::map<const LeakGroup*, std::string> out;
+  for (size_t i = 0; i < groups.size(); ++i) {
+    if (!causes[i]) continue;
+    std::string& text = out[causes[i]];
+    text += (text.empty() ? "" : "; ") + short_line(tables, groups[i].whole.node) + ", by " +
+            format_bytes(rounded(groups[i].whole.bytes_a_step)) + " a step";
+  }
+  return out;
+}
+
 }  // namespace
 
 void add_leak_findings(const std::vector<ProcessHistory>& histories, const Tables& tables,
@@ -325,10 +355,17 @@ void add_leak_findings(const std::vector<ProcessHistory>& histories, const Table
       .is_saved = [&](uint32_t stack) { return context.categories.is_saved(stack); },
       .is_used_again = [&](uint32_t stack) { return context.categories.is_saved_again(stack); },
       .gradients = [&](uint32_t stack) { return context.categories.gradients_of(stack); }};
-  for (const LeakGroup& group : group_leaks(leaks, tables, holders, told_of)) {
-    if (is_nothing(group)) continue;
+  const std::vector<LeakGroup> groups = group_leaks(leaks, tables, holders, told_of);
+  std::vector<const LeakGroup*> causes;
+  for (const LeakGroup& group : groups) causes.push_back(cause_of(group, groups));
+  const auto grow_with = what_grows_with(causes, groups, tables);
+  for (size_t i = 0; i < groups.size(); ++i) {
+    const LeakGroup& group = groups[i];
+    if (is_nothing(group) || causes[i]) continue;
     for (const uint32_t stack : group.caches) context.categories.tell_cache(stack);
     Finding finding = leak_finding(group, tables, *analysis);
+    if (const auto others = grow_with.find(&group); others != grow_with.end())
+      finding.facts.emplace_back("grows_with_it", others->second);
     const Device& device = tables.devices[group.whole.device];
     std::optional<uint64_t> refused_bytes;
     if (context.ends) {

@@ -187,8 +187,8 @@ constexpr Rule kRules[] = {
       "a tuple state = tuple(s.detach() for s in state)"}},
     {[](const LeakEvidence& e) { return is_owned_by(e, "module attribute"); },
      {"tensors_on_model", "an attribute of a module collects tensors",
-      "keep the last value or a running figure, detached, in a registered buffer, or clear the "
-      "attribute after each step"}},
+      "keep the last value or a running figure, detached, in a registered buffer, cap how many are "
+      "kept, or clear the attribute after each step"}},
     {[](const LeakEvidence& e) {
        return is_scalar(e) && makes_predictions(e) && is_graph_whole(e) && !e.grows_one_block;
      },

@@ -135,6 +135,8 @@ std::vector<std::string> finding_details(const Finding& finding) {
                               *views == 1 ? "is" : "are", of_each("shown_bytes"),
                               *views == 1 ? "it" : "each"));
   }
+  if (const auto others = named(finding.facts, "grows_with_it"))
+    out.push_back(fmt::format("Grows with it, and is made anew in each step: {}", *others));
   const auto entries = named(finding.evidence, "entries"),
              full = named(finding.evidence, "full_bytes");
   if (entries && full) {
