@@ -96,7 +96,7 @@ def test_results_that_are_joined_are_there_twice(recordings):
 def test_kept_batches_have_one_fix(recordings):
     argv = [harness.COMMAND, "analyze", *recordings["tern"], "--format", "json"]
     (leak,) = [one for one in json.loads(harness.execute(argv).ok().stdout)["findings"] if one["kind"] == "leak"]
-    assert leak["fix"] == advice(recordings["tern"])["advice"][0]["fix"] == "keep numbers or paths instead of used batches"
+    assert leak["fix"] == advice(recordings["tern"])["advice"][0]["fix"] == "cap how many batches are kept, or keep numbers or paths instead of them"
 
 
 def test_text_says_what_and_how_it_is_known(recordings):

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 
 #include "analysis/finding_figure.h"
@@ -7,6 +8,8 @@
 namespace gpumemprof {
 namespace {
 
+/// So many tensors a storage are parts of it.
+constexpr uint64_t kViewsABlock = 2;
 constexpr const char* kRecordAgain = "record with gpumemprof run --explain-leaks to name it";
 
 /// Whether the looks saw few of the blocks that are live at the end, each of them with a name.
@@ -43,6 +46,9 @@ void add_holder(const HolderStacks::Held& held, std::string_view container, uint
     finding->facts.emplace_back("holder", path);
     if (!name.empty()) finding->facts.emplace_back("holder_name", name);
     finding->evidence.emplace_back("held_blocks", held.held_blocks);
+    if (!is_early(held, live_blocks)) return;
+    finding->evidence.emplace_back("seen_blocks", held.live_blocks);
+    finding->evidence.emplace_back("live_blocks", live_blocks);
     return;
   }
   const bool has_looks = told && !told->looks.empty();
@@ -58,7 +64,16 @@ void add_views(const LeakEvidence& evidence, Finding* finding) {
   const ViewedBlocks& viewed = evidence.viewed;
   // A graph keeps its storage, too.
   if (!evidence.holder || evidence.holder->with_graph != 0) return;
-  if (2 * viewed.bytes <= evidence.held_bytes) return;
+  if (2 * viewed.bytes <= evidence.held_bytes) {
+    // A look that came early may have seen all parts of a batch, of which one is left later.
+    const uint64_t views = evidence.holder->tensors;
+    const uint64_t blocks = std::max(evidence.holder->storages, evidence.held_blocks);
+    if (!find_figure(*finding, "seen_blocks") || views < kViewsABlock * blocks) return;
+    finding->evidence.emplace_back("views", views);
+    finding->fix = "copy each part of a batch with clone() before it is kept, if other parts of it "
+                   "are dropped: each keeps the whole batch; " + finding->fix;
+    return;
+  }
   finding->evidence.emplace_back("viewed_blocks", viewed.blocks);
   finding->evidence.emplace_back("viewed_bytes", viewed.bytes);
   finding->evidence.emplace_back("shown_bytes", viewed.shown_bytes);
@@ -66,7 +81,7 @@ void add_views(const LeakEvidence& evidence, Finding* finding) {
 }
 
 bool tells_views(const Finding& finding) {
-  return find_figure(finding, "viewed_bytes") != nullptr;
+  return find_figure(finding, "viewed_bytes") || find_figure(finding, "views");
 }
 
 }  // namespace gpumemprof

@@ -399,7 +399,9 @@ void add_leak_findings(const std::vector<ProcessHistory>& histories, const Table
       if (finding.kind == FindingKind::kLeak && is_host_blocks(device) && !is_named)
         finding.fix = "free these blocks, or limit what keeps them";
     } else {
-      add_holder(group.evidence, group.container, sum_of(&LeakStack::live_count, group.whole),
+      // The evidence is of the first line.
+      const uint64_t live_blocks = sum_of(&LeakStack::live_count, *group.lines.front());
+      add_holder(group.evidence, group.container, live_blocks,
                  holders.of_process(group.whole.process, tables), &finding);
       add_views(group.evidence, &finding);
     }
@@ -440,7 +442,7 @@ void add_fixes_of_inputs(Analysis* analysis) {
     if (finding.kind != FindingKind::kLeak || tells_views(finding)) continue;
     const DeviceAnalysis* device = find_device(*analysis, finding.device);
     if (device && keeps_inputs(finding, *device))
-      finding.fix = "keep numbers or paths instead of used batches";
+      finding.fix = "cap how many batches are kept, or keep numbers or paths instead of them";
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "analysis/finding_figure.h"
 #include "recording/holders_file.h"
 #include "trace/memory_source.h"
 
@@ -24,7 +25,9 @@ struct Program {
   uint64_t looked_after = 0;
   /// Of these, what a variable holds; the rest have a name of their own each.
   uint64_t held_blocks = UINT64_MAX;
+  uint64_t held_tensors = 0;
   std::string why_incomplete;
+  bool is_used = false;  ///< each step's graph saves all that line 7 has kept
   std::string owner = "variable";  ///< of the look's first holder, which an exception's weights have, too
   bool is_killed = false;          ///< by the kernel, for want of its cgroup's memory
 };
@@ -63,6 +66,7 @@ std::vector<Finding> findings_of(const Program& program) {
       look.time_ns = time, look.why_incomplete = program.why_incomplete;
       look.holders.push_back(
           {.path = "kept in main (train.py)", .name = "kept", .owner = program.owner});
+      look.holders.back().tensors = program.held_tensors;
       if (program.owner == "exception") look.by_address[2] = 0;
       for (uint64_t made = 0; made <= step; made += program.keeps_every) {
         const bool is_held = made / program.keeps_every < program.held_blocks;
@@ -72,6 +76,9 @@ std::vector<Finding> findings_of(const Program& program) {
       }
     }
     const auto end = static_cast<uint32_t>(events.size());
+    for (uint64_t made = 0; made <= step && program.is_used; made += program.keeps_every)
+      events.marks.push_back(
+          {.before_event = end, .kind = MarkKind::kSaved, .address = 100 + made});
     if (program.has_marks) events.marks.push_back({.before_event = end, .kind = MarkKind::kStep});
   }
   allocate(3, program.joined_bytes, joins);
@@ -170,6 +177,42 @@ TEST(LeakFindings, WhatComesAFewTimesAndIsHeldByNameMayBeResults) {
   EXPECT_EQ(told_of(9, 12, true).severity, Severity::kWarning) << "many epochs";
   EXPECT_EQ(told_of(8, 3, true).severity, Severity::kWarning) << "every few steps";
   EXPECT_EQ(told_of(8, 12, false).severity, Severity::kWarning) << "nobody knows who holds it";
+}
+
+TEST(LeakFindings, WhatLaterStepsUseAFewTimesMayBeNeededThoughNobodyKnowsWhoHoldsIt) {
+  const auto told_of = [](uint64_t times, bool is_used) {
+    const std::vector<Finding> found = findings_of({.steps = 15 * times,
+                                                    .keeps_bytes = 2 << 20,
+                                                    .has_marks = true,
+                                                    .keeps_every = 15,
+                                                    .is_used = is_used});
+    return found.size() == 1 ? found[0] : Finding{.title = std::to_string(found.size())};
+  };
+  const Finding few = told_of(5, true);
+  EXPECT_EQ(few.kind, FindingKind::kGrowthInLoop);
+  EXPECT_EQ(few.severity, Severity::kInfo);
+  EXPECT_EQ(few.title, "train.py:7 keeps 2.00 MiB more once in 15 steps, 5 times: later steps use "
+                       "it, so it may be needed");
+  EXPECT_EQ(told_of(5, false).severity, Severity::kWarning);
+  const Finding many = told_of(20, true);
+  EXPECT_EQ(many.severity, Severity::kWarning);
+  EXPECT_EQ(many.fix, "if not all of it is needed, keep a sum of it, or the last one alone");
+}
+
+TEST(LeakFindings, ALookThatCameTooEarlySaysSoAndMayHaveSeenAllPartsOfABatch) {
+  const auto told_of = [](uint64_t looked_after, uint64_t tensors) {
+    const std::vector<Finding> found = findings_of(
+        {.keeps_bytes = 40'960, .looked_after = looked_after, .held_tensors = tensors});
+    return found.size() == 1 ? found[0] : Finding{.title = std::to_string(found.size())};
+  };
+  const Finding early = told_of(24, 600);
+  EXPECT_EQ(*find_figure(early, "seen_blocks"), 24u);
+  EXPECT_EQ(*find_figure(early, "live_blocks"), 100u);
+  EXPECT_TRUE(early.fix.starts_with("copy each part of a batch with clone()")) << early.fix;
+  EXPECT_FALSE(told_of(24, 24).fix.starts_with("copy")) << "one tensor a block";
+  const Finding late = told_of(25, 600);
+  EXPECT_EQ(find_figure(late, "seen_blocks"), nullptr);
+  EXPECT_FALSE(late.fix.starts_with("copy")) << late.fix;
 }
 
 TEST(LeakFindings, AnEarlyLookOrAShortOneIsAReasonOnlyIfItLeftBlocksWithoutAName) {

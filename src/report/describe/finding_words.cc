@@ -125,6 +125,13 @@ std::vector<std::string> finding_details(const Finding& finding) {
   }
   if (const auto holder = named(finding.facts, "holder"); holder && !holder->empty()) {
     out.push_back(fmt::format("Held by: {}", *holder));
+    const auto seen = named(finding.evidence, "seen_blocks");
+    const auto all = named(finding.evidence, "live_blocks");
+    if (seen && all) {
+      out.push_back(fmt::format("The looks came too early: they saw {} of {}; gpumemprof run "
+                                "--explain-leaks looks to the end",
+                                format_count(*seen), format_plural(*all, "block")));
+    }
   }
   if (const auto views = named(finding.evidence, "viewed_blocks"); views && *views != 0) {
     const auto of_each = [&](const char* sum) {
