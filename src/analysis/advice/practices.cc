@@ -12,6 +12,7 @@
 #include "base/size.h"
 #include "trace/device_place.h"
 #include "trace/holder_lines.h"
+#include "trace/own_code.h"
 
 namespace gpumemprof {
 namespace {
@@ -288,6 +289,19 @@ void add_frames_of(const Finding& finding, const Tables& tables, std::set<uint32
   frames->insert(tables.stacks.node(finding.stack).frame);
   for (const FindingLine& line : finding.lines)
     frames->insert(tables.stacks.node(line.stack).frame);
+}
+
+void add_own_frames(const Tables& tables, uint32_t stack, std::set<uint32_t>* frames) {
+  for (uint32_t node = own_node(tables, stack); node != 0;
+       node = own_node(tables, tables.stacks.node(node).parent))
+    frames->insert(tables.stacks.node(node).frame);
+}
+
+uint32_t own_node_apart(const Tables& tables, uint32_t stack, const std::set<uint32_t>& frames) {
+  uint32_t node = own_node(tables, stack);
+  while (node != 0 && frames.contains(tables.stacks.node(node).frame))
+    node = own_node(tables, tables.stacks.node(node).parent);
+  return node;
 }
 
 std::string PracticeEvidence::line_of(uint32_t stack) const {

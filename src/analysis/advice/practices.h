@@ -49,6 +49,8 @@ struct TraceChange {
   /// Of kGone: a group of which stays what was computed of a block of `sources`, through autograd's
   /// graph.
   static constexpr uint32_t kUnlessDerived = 1;
+  /// Of kGone: a group that stays once anything was.
+  static constexpr uint32_t kUnlessAnyDerived = 2;
   absl::flat_hash_set<uint32_t> sources;  ///< stacks
   uint64_t stays_bytes = 0;
   std::vector<IdleGradient> idle;
@@ -138,6 +140,11 @@ bool is_told_by_no_recording(std::string_view kind, std::string_view why);
 
 /// Frames of the lines that a finding is about, into `frames`.
 void add_frames_of(const Finding& finding, const Tables& tables, std::set<uint32_t>* frames);
+
+/// Frames of the program's own lines in a stack, into `frames`.
+void add_own_frames(const Tables& tables, uint32_t stack, std::set<uint32_t>* frames);
+/// The node of the innermost of them that is not among `frames`; 0: there is none.
+uint32_t own_node_apart(const Tables& tables, uint32_t stack, const std::set<uint32_t>& frames);
 
 /// Opens the same recording anew; the candidates are replayed in a second pass.
 using SourceOpener = std::function<Result<std::unique_ptr<EventSource>>()>;

@@ -18,31 +18,71 @@
 namespace gpumemprof {
 namespace {
 
+using Stacks = absl::flat_hash_set<uint32_t>;
+
+/// Graphs of one line that calls a model.
+struct GraphsOfLine {
+  std::vector<uint32_t> stacks;
+  uint64_t passed_by = 0, read_by_others = 0;  // stacks
+  bool is_used = false;
+};
+
+/// For what they saved no backward pass ever came: neither while it was live, nor, where passes of
+/// other calls of the same modules did, through its own graph.
+Stacks stacks_not_needed(const PracticeEvidence& evidence) {
+  Stacks out;
+  std::map<uint32_t, GraphsOfLine> by_line;
+  for (const auto& [stack, lives] : evidence.graph.by_stack) {
+    if (lives.is_not_needed()) out.insert(stack);
+    GraphsOfLine& graphs = by_line[call_line(evidence.tables, stack)];
+    graphs.is_used |= lives.in_backward > 0;
+    if (lives.after_backward == 0 || lives.data > 0) continue;
+    graphs.stacks.push_back(stack);
+    // The failure of a program may free one before its pass.
+    const bool is_passed_by = lives.passed_by > 1 && lives.passed_by == lives.after_backward;
+    graphs.passed_by += is_passed_by;
+    graphs.read_by_others += is_passed_by && lives.read_by_others > 0;
+  }
+  for (const auto& [line, graphs] : by_line) {
+    // What one operation made may be kept for its value.
+    if (!graphs.is_used && graphs.passed_by > 1 && graphs.read_by_others > 0)
+      out.insert(graphs.stacks.begin(), graphs.stacks.end());
+  }
+  return out;
+}
+
 /// `is_needed`: what a backward pass came for and that stayed, else what none came for. Stacks are
 /// taken of which all saved blocks are so.
-void find_graphs(const PracticeEvidence& evidence, bool is_needed, Candidates* out) {
+void find_graphs(const PracticeEvidence& evidence, const Stacks& not_needed, bool is_needed,
+                 Candidates* out) {
   PracticeCandidate candidate(*evidence.device);
   uint64_t largest = 0, kept = 0, at_peak = 0;
   const auto line_of = [&](uint32_t stack) {
     return evidence.tables.stacks.node(leak_line(evidence.tables, stack)).frame;
   };
-  std::set<uint32_t> lines;  // frames, of graphs for sure
+  std::set<uint32_t> lines, used;  // frames: of graphs for sure, of those that a pass came for
+  for (const uint32_t stack : not_needed)
+    if (evidence.graph.by_stack.at(stack).read_by_others > 0) lines.insert(line_of(stack));
   for (const auto& [stack, lives] : evidence.graph.by_stack)
-    if (lives.is_not_needed() && lives.read_by_others > 0) lines.insert(line_of(stack));
+    if (lives.in_backward > 0) add_own_frames(evidence.tables, stack, &used);
+  std::map<uint32_t, uint64_t> bytes_of;  // by line
   for (const auto& [stack, lives] : evidence.graph.by_stack) {
     // Data that many graphs read is kept for them, not by one.
     const bool is_kept = lives.after_backward > 0 && lives.in_backward == 0 &&
-                         lives.without_backward == 0 && lives.saved_later == 0;
+                         lives.without_backward == 0 && lives.data == 0;
     // Between two evaluations a backward pass may end, so not all need be without one.
-    if (is_needed ? !is_kept : !lives.is_not_needed()) continue;
+    if (not_needed.contains(stack) == is_needed || (is_needed && !is_kept)) continue;
     // A metric keeps probabilities of a graph that a pass went through: values, no graph.
     const bool may_be_value = lives.read_by_others == 0 && evidence.graph.backward_passes > 0;
     if (!is_needed && may_be_value && !lines.contains(line_of(stack))) continue;
     candidate.change.group_of[stack] = 0;
     largest = std::max(largest, lives.largest_bytes);
-    const uint64_t bytes = is_needed ? lives.after_bytes : lives.without_bytes;
+    const uint64_t bytes = lives.without_bytes > 0 ? lives.without_bytes : lives.after_bytes;
     kept += bytes;
-    candidate.tell_line(stack, bytes, evidence.tables);
+    // Training may run through the same lines of the model.
+    const uint32_t apart = is_needed ? 0 : own_node_apart(evidence.tables, stack, used);
+    const uint32_t line = apart != 0 ? apart : leak_line(evidence.tables, stack);
+    candidate.tell_line(line, bytes_of[line] += bytes, evidence.tables);
   }
   if (candidate.change.group_of.empty()) return;
   for (const CategoryHolder& holder : evidence.at_peak()) {
@@ -121,14 +161,14 @@ struct BlockFamily {
   }
 };
 
-std::map<std::string, BlockFamily> block_families(const PracticeEvidence& evidence) {
+std::map<std::string, BlockFamily> block_families(const PracticeEvidence& evidence,
+                                                  const Stacks& not_needed) {
   std::map<std::string, BlockFamily> families;
   for (const CategoryHolder& holder : evidence.at_peak()) {
     if (holder.category != Category::kActivation || holder.count == 0) continue;
     const Attribution work = evidence.work_of(holder.stack);
     if (work.is_recomputed) return {};  // it is in use
-    const auto lives = evidence.graph.by_stack.find(holder.stack);
-    if (lives != evidence.graph.by_stack.end() && lives->second.is_not_needed()) continue;
+    if (not_needed.contains(holder.stack)) continue;
     const auto [family, number, is_below] = block_of(work.module);
     if (family.empty()) continue;
     families[family].blocks[number].push_back(&holder);
@@ -171,11 +211,11 @@ uint64_t input_bytes(const std::map<uint32_t, BlockHolders>& blocks, uint64_t bl
 }
 
 /// Modules of one list, equal in what they keep, that together are a large part of the peak.
-void find_blocks(const PracticeEvidence& evidence, Candidates* out) {
+void find_blocks(const PracticeEvidence& evidence, const Stacks& not_needed, Candidates* out) {
   if (evidence.graph.backward_passes == 0) return;  // nothing is computed again for
   if (are_activations_of_backward(evidence.at_peak(), evidence.tables)) return;
   constexpr uint64_t kLeastShare = 3;  // one part in so many of the peak
-  for (auto& [family, known] : block_families(evidence)) {
+  for (auto& [family, known] : block_families(evidence, not_needed)) {
     known.leave_out_operations(evidence.tables);
     const auto& blocks = known.blocks;
     PracticeCandidate candidate(*evidence.device);
@@ -211,9 +251,10 @@ void find_blocks(const PracticeEvidence& evidence, Candidates* out) {
 
 void find_activation_practices(const PracticeEvidence& evidence, Candidates* candidates) {
   if (!evidence.device) return;
-  find_graphs(evidence, false, candidates);
-  find_graphs(evidence, true, candidates);
-  find_blocks(evidence, candidates);
+  const Stacks not_needed = stacks_not_needed(evidence);
+  find_graphs(evidence, not_needed, false, candidates);
+  find_graphs(evidence, not_needed, true, candidates);
+  find_blocks(evidence, not_needed, candidates);
 }
 
 }  // namespace gpumemprof

@@ -19,7 +19,17 @@ struct SavedBlock {
   bool is_saved = false, is_seen = false, is_told = false;
   bool is_read = false;      // another operation than its own saved it
   bool has_history = false;  // its own operation is in the graph, where nothing came before
+  bool is_of_graph = false;  // not only a view that requires no gradient
+  bool is_data = false;      // saved, or saved again, when a backward pass had ended in its life
+  uint64_t saved_at = 0;     // backward passes by then, the last time
   uint64_t refusals = 0;     // of its process, by then
+};
+
+/// Numbers of backward passes through a module, from 1; 0: none.
+struct ModulePasses {
+  uint64_t last = 0, last_freeing = 0;  // that freed what was saved there
+  uint64_t retaining = 0;               // that freed nothing, of those before the last
+  uint64_t last_retaining() const { return last > last_freeing ? last : retaining; }
 };
 
 class GraphLivesGatherer {
@@ -79,31 +89,39 @@ class GraphLivesGatherer {
     phases_[slot] = phase;
   }
 
-  /// A backward pass has ended in the block's life. Where the block's own operation is in the graph:
-  /// one that ran through its module, or through one beside it, as not every node allocates.
-  bool is_passed(const SavedBlock& block) {
-    if (block.backward_passes == evidence.backward_passes) return false;
+  /// Through the block's module, or through one beside it, as not every node allocates.
+  ModulePasses passes_near(const SavedBlock& block) {
     const std::string_view module = attributions_.of(block.stack).module;
-    // Not every release of PyTorch names modules in backward.
-    if (!block.has_history || module.empty() || last_pass_.empty()) return true;
     const std::string_view above = module_above(module);
-    const auto last = last_pass_.find(above.empty() ? module : above);
-    return last != last_pass_.end() && last->second > block.backward_passes;
+    const auto passes = passes_.find(above.empty() ? module : above);
+    return passes == passes_.end() ? ModulePasses{} : passes->second;
   }
 
-  /// A node of the module runs.
-  void pass_through(std::string_view module) {
+  /// A backward pass has ended in the block's life. Where the block's own operation is in the graph:
+  /// one that ran through its module.
+  bool is_passed(const SavedBlock& block) {
+    if (block.backward_passes == evidence.backward_passes) return false;
+    // Not every release of PyTorch names modules in backward.
+    if (!block.has_history || passes_.empty() || attributions_.of(block.stack).module.empty())
+      return true;
+    return passes_near(block).last > block.backward_passes;
+  }
+
+  /// A node of the module runs; or it frees what was saved there.
+  void pass_through(std::string_view module, uint64_t ModulePasses::* which) {
+    const uint64_t now = evidence.backward_passes + 1;
     for (; !module.empty(); module = module_above(module)) {
-      uint64_t& last = last_pass_[module];
-      if (last == evidence.backward_passes + 1) return;
-      last = evidence.backward_passes + 1;
+      ModulePasses& passes = passes_[module];
+      if (passes.*which == now) return;
+      if (passes.last < now) passes.retaining = passes.last_retaining();
+      passes.*which = now;
     }
   }
 
   void allocate(const EventBatch& batch, size_t i, uint64_t key, uint64_t event) {
     const Attribution& work = attributions_.of(batch.stack[i]);
     enter(slot_of(batch.thread[i]), work.phase);
-    if (work.phase == WorkPhase::kBackward) pass_through(work.module);
+    if (work.phase == WorkPhase::kBackward) pass_through(work.module, &ModulePasses::last);
     StackSizes& sizes = evidence.allocated[batch.stack[i]];
     ++sizes.count;
     const uint64_t pass = evidence.backward_passes + 1;
@@ -157,11 +175,16 @@ class GraphLivesGatherer {
     GraphLives& lives = evidence.by_stack[block.stack];
     lives.largest_bytes = std::max(lives.largest_bytes, block.size_bytes);
     lives.read_by_others += !in_backward && block.is_read;
+    lives.data += block.is_data || !block.is_of_graph;
     if (in_backward) {
       ++lives.in_backward;
+      pass_through(attributions_.of(block.stack).module, &ModulePasses::last_freeing);
     } else if (is_cut_off(block)) {
       return;
     } else if (is_passed(block)) {
+      const ModulePasses passes = passes_near(block);
+      lives.passed_by += block.is_of_graph && passes.last > block.backward_passes &&
+                         passes.last_retaining() <= block.backward_passes;
       ++lives.after_backward;
       lives.after_bytes += block.size_bytes;
     } else {
@@ -193,12 +216,14 @@ class GraphLivesGatherer {
       const WorkPhase phase = attributions_.of(block.stack).phase;
       const bool is_result = phase == WorkPhase::kForward || (mark.value & kSavedIsOutput);
       const bool is_later = block.backward_passes != evidence.backward_passes;
-      if (!block.is_seen && is_later) ++evidence.by_stack[block.stack].saved_later;
-      block.is_seen = true;
+      const uint64_t known_at = block.is_seen ? block.saved_at : block.backward_passes;
+      block.is_data |= known_at != evidence.backward_passes;
+      block.is_seen = true, block.saved_at = evidence.backward_passes;
       block.is_read |= !(mark.value & kSavedIsOutput);
       block.is_saved |= is_result || (mark.value & kSavedHasHistory);
       const bool is_derived =
           (mark.value & kSavedHasHistory) && !(mark.value & kSavedIsConstant);
+      block.is_of_graph |= is_result || is_derived;
       block.has_history |= !is_later && (is_derived || (mark.value & kSavedIsOutput));
     }
   }
@@ -208,8 +233,7 @@ class GraphLivesGatherer {
   absl::flat_hash_map<uint64_t, SavedBlock> blocks_;
   std::vector<WorkPhase> phases_;    // by slot_of() a thread
   absl::flat_hash_map<uint32_t, uint64_t> refusals_;  // by process
-  // By module, and by what it is in: number of the last backward pass that ran through it, from 1.
-  absl::flat_hash_map<std::string_view, uint64_t> last_pass_;
+  absl::flat_hash_map<std::string_view, ModulePasses> passes_;  // by module, and by what it is in
   std::vector<uint64_t> events_of_;  // by device, so far
   absl::flat_hash_map<uint32_t, uint32_t> task_frames_;  // by stack
   absl::flat_hash_map<uint32_t, LoaderTurns> turns_;  // by process

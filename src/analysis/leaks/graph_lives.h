@@ -22,9 +22,15 @@ struct GraphLives {
   /// Freed, or left to the end by a program that ended well, and no backward pass that could use it
   /// had ended in its life.
   uint64_t without_backward = 0;
-  /// Of the two: what another operation than its own saved. The rest may be kept for its value.
+  /// Of those after it: every pass through its module freed what another graph of it had saved, so
+  /// that none retained its graph, and none ran through this one.
+  uint64_t passed_by = 0;
+  /// Of all that were not freed in one: what another operation than its own saved. The rest may be kept for
+  /// its value.
   uint64_t read_by_others = 0;
-  uint64_t saved_later = 0;       ///< first saved when a backward pass had ended in its life: data
+  /// Data that several graphs read: saved, or saved again, when a backward pass had ended in its
+  /// life. And what was only saved as a view that requires no gradient.
+  uint64_t data = 0;
   uint64_t after_bytes = 0, without_bytes = 0;
   uint64_t largest_bytes = 0;
   /// No backward pass ever came for what the stack saved.
