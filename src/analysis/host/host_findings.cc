@@ -280,7 +280,7 @@ std::optional<Finding> copy_on_write(const HostRun& run) {
 std::optional<Finding> left_in_shm(const ProgramEnd& end) {
   uint64_t bytes = 0, own = 0;
   for (const LeftFile& file : end.left_in_shm) bytes += file.bytes, own += file.is_own ? 1 : 0;
-  if (end.left_in_shm.empty()) return std::nullopt;
+  if (own == 0 && bytes < kMiB) return std::nullopt;  // semaphores of whatever runs beside
   const LeftFile& largest = *std::ranges::max_element(end.left_in_shm, {}, &LeftFile::bytes);
   const std::string name = largest.name.empty() ? "(no name)" : largest.name;
   // Files name their makers at best, and another program may run beside this one.

@@ -497,6 +497,11 @@ TEST(HostFindings, FilesLeftInDevShmAreTold) {
   EXPECT_EQ(left->bytes, 4196u);
   EXPECT_EQ(evidence(*left, "own_files"), 1u);
   EXPECT_EQ(left->severity, Severity::kWarning);
+  for (const uint64_t bytes : {kMiB - 1, kMiB}) {
+    ends.runs[0].left_in_shm = {{"psm_a", bytes, false}};
+    const auto others = findings_of_looks({look}, ends);
+    EXPECT_EQ(finding_of(others, FindingKind::kShmLeftBehind) != nullptr, bytes == kMiB);
+  }
 }
 
 TEST(HostRooms, AreWhatWasLeftAtTheLastSampleThatHasTheProcess) {
