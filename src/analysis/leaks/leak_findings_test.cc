@@ -188,15 +188,15 @@ TEST(LeakFindings, WhatLaterStepsUseAFewTimesMayBeNeededThoughNobodyKnowsWhoHold
                                                     .is_used = is_used});
     return found.size() == 1 ? found[0] : Finding{.title = std::to_string(found.size())};
   };
-  const Finding few = told_of(5, true);
+  const Finding few = told_of(8, true);
   EXPECT_EQ(few.kind, FindingKind::kGrowthInLoop);
   EXPECT_EQ(few.severity, Severity::kInfo);
-  EXPECT_EQ(few.title, "train.py:7 keeps 2.00 MiB more once in 15 steps, 5 times: later steps use "
+  EXPECT_EQ(few.title, "train.py:7 keeps 2.00 MiB more once in 15 steps, 8 times: later steps use "
                        "it, so it may be needed");
-  EXPECT_EQ(told_of(5, false).severity, Severity::kWarning);
+  EXPECT_EQ(told_of(8, false).severity, Severity::kWarning);
   const Finding many = told_of(20, true);
   EXPECT_EQ(many.severity, Severity::kWarning);
-  EXPECT_EQ(many.fix, "if not all of it is needed, keep a sum of it, or the last one alone");
+  EXPECT_TRUE(many.fix.starts_with("if not all of it is needed, keep a sum of it")) << many.fix;
 }
 
 TEST(LeakFindings, ALookThatCameTooEarlySaysSoAndMayHaveSeenAllPartsOfABatch) {

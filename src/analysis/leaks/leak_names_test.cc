@@ -162,7 +162,7 @@ TEST(LeakNames, AFewTensorsWithManyBlocksInTheirGraphAreAStateWhateverIsAroundTh
   TensorHolder pair{.owner = "variable", .through = {"tuple"}, .tensors = 2, .with_graph = 2};
   pair.in_pairs = 2, pair.storages = 80;
   EXPECT_EQ(held_by(pair), "hidden_state_not_detached");
-  EXPECT_STREQ(name_leak(holding({.holder = &pair})).fix,
+  EXPECT_STREQ(name_leak(holding({.holder = &pair}, {.trains_in_steps = true})).fix,
                "detach the state at the end of every step or every few steps: state = "
                "state.detach(), or for a tuple state = tuple(s.detach() for s in state)");
   pair.owner = "module attribute";

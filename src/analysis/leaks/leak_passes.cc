@@ -67,8 +67,10 @@ Passes passes_of(const ProcessHistory& history, const Period& period, const Tabl
     const bool is_backward = is_in_backward(tables, site.stack);
     out.have_backward |= is_backward;
     // The first window may begin before the rounds do.
-    out.have_backward_in_steps |= is_backward && !site.cells.empty() &&
-                                  site.cells.back().window > period.first_window;
+    out.have_backward_in_steps |=
+        is_backward && std::ranges::any_of(site.cells, [&](const HeldCell& cell) {
+          return cell.allocs != 0 && cell.window > period.first_window;
+        });
     if (!is_backward && !is_in_module(tables, site.stack)) continue;
     if (grows.contains(site.stack)) continue;
     Allocated first, last;

@@ -1,0 +1,149 @@
+"""Which object keeps what grows decides what is told: one cause is one leak, with a remedy that ends it."""
+
+import harness
+import nested
+import pytest
+
+pytest.importorskip("torch")
+
+CHAIN = """
+import copy, torch, gpumemprof
+class Member:
+    def __init__(self, parent=None):
+        self.model, self.parent = torch.nn.Linear(200, 100), PARENT
+        self.optimizer = torch.optim.Adam(self.model.parameters())
+    def train(self):
+        for _ in range(4):
+            self.optimizer.zero_grad()
+            self.model(torch.randn(4, 200)).sum().backward()
+            self.optimizer.step()
+    def follow(self, best):
+        new = Member(self)
+        new.model.load_state_dict(best.model.state_dict())
+        new.optimizer.load_state_dict(copy.deepcopy(best.optimizer.state_dict()))
+        return new
+members = [Member() for _ in range(3)]
+for round in range(14):
+    for member in members:
+        member.train()
+    members[round % 2] = members[round % 2].follow(members[2])
+"""
+STATES = """
+import torch, gpumemprof
+kept = {}
+def train(round):
+    model = torch.nn.Linear(200, 100)
+    optimizer = torch.optim.Adam(model.parameters())
+    for _ in range(4):
+        optimizer.zero_grad()
+        model(torch.randn(4, 200)).sum().backward()
+        optimizer.step()
+    kept[round] = optimizer.state_dict()
+for round in range(20):
+    train(round)
+"""
+BANK = """
+import torch, gpumemprof
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer, self.bank = torch.nn.Linear(64, 128), []
+    def forward(self, x):
+        made = self.layer(x)
+        against = made @ torch.cat([*self.bank, made.detach()]).T
+        self.bank.append(made.detach())
+        return torch.cat([against, made], 1) / 0.2
+model = Model()
+optimizer = torch.optim.SGD(model.parameters(), 1e-3)
+for step in range(60):
+    logits = model(torch.randn(64, 64))
+    loss = logits.logsumexp(1).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+NET = """
+import torch, gpumemprof
+layers = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.ReLU(), torch.nn.Linear(256, 256), torch.nn.ReLU(), torch.nn.Linear(256, 8))
+optimizer = torch.optim.SGD(layers.parameters(), 1e-3)
+for step in range(12):
+    optimizer.zero_grad()
+    layers(torch.randn(64, 64)).pow(2).mean().backward()
+    optimizer.step()
+def render():
+    images = []
+    for image in range(4):
+        images.append(torch.cat([layers(torch.randn(64, 64)) for chunk in range(12)]).reshape(-1))
+    return torch.stack(images)
+with torch.set_grad_enabled(GRAD):
+    kept = render()
+print(kept.sum().item())
+"""
+STATE = """
+import torch, gpumemprof
+cell = torch.nn.GRUCell(64, 256)
+state = torch.zeros(64, 256)
+for step in range(48):
+    state = cell(torch.randn(64, 64), state)
+    BACKWARD
+    gpumemprof.step()
+"""
+MEMBER_BYTES = 4 * (200 * 100 + 100)
+
+
+def analysis_of(tmp_path, text, name="program"):
+    program = tmp_path / f"{name}.py"
+    program.write_text(text)
+    done = nested.record(tmp_path / name, [harness.PYTHON, program], ["-q", "--explain-leaks"]).ok()
+    return harness.analysis(done.folder)
+
+
+def leaks_in(report):
+    return [one for one in report["findings"] if one["kind"] == "leak"]
+
+
+def peak_of(report):
+    return max(one["peak"]["requested_bytes"] for one in report["devices"])
+
+
+def test_a_chain_of_objects_is_one_leak_held_by_what_links_them(tmp_path):
+    report = analysis_of(tmp_path, CHAIN.replace("PARENT", "parent"))
+    (leak,) = leaks_in(report)
+    assert leak["name"] == "chain_of_objects" and leak["severity"] != "info"
+    assert leak["evidence"]["holder"] == "Member.parent, by members in <module> (program.py)"
+    assert len(leak["lines"]) > 1
+    without = analysis_of(tmp_path, CHAIN.replace("PARENT", "None"), "without")
+    assert leaks_in(without) == []
+    # An old member has weights, gradients and two states of Adam.
+    assert peak_of(report) - peak_of(without) >= 11 * 4 * MEMBER_BYTES
+
+
+def test_state_dicts_of_optimizers_that_are_gone_are_told_as_that(tmp_path):
+    (leak,) = leaks_in(analysis_of(tmp_path, STATES))
+    assert leak["name"] == "optimizer_recreated" and leak["evidence"]["holder_name"] == "kept"
+    assert leak["fix"] == "keep the last state alone, or one a key that comes again, and save earlier ones to files"
+    assert leak["bytes"] >= 20 * 2 * MEMBER_BYTES  # and a step count each
+
+
+def test_what_is_computed_from_all_that_leaks_is_told_with_the_leak(tmp_path):
+    (leak,) = leaks_in(analysis_of(tmp_path, BANK))
+    assert leak["evidence"]["holder_name"] == "Model.bank" and leak["evidence"]["bytes_a_step"] == 64 * 128 * 4
+    assert leak["evidence"]["grows_with_it"].endswith(", by 16.0 KiB a step")  # 64 x 64 more logits
+
+
+def test_chunks_that_lie_side_by_side_are_no_state_and_no_grad_comes_first(tmp_path):
+    report = analysis_of(tmp_path, NET.replace("GRAD", "True"))
+    (leak,) = leaks_in(report)
+    assert leak["name"] == "evaluation_without_no_grad"
+    assert leak["fix"].startswith("run the loop under torch.no_grad()") and "state" not in leak["fix"]
+    without = analysis_of(tmp_path, NET.replace("GRAD", "False"), "without")
+    assert peak_of(without) < peak_of(report) - leak["bytes"] // 2
+
+
+@pytest.mark.parametrize(("backward", "fix"), [
+    ("", "run the loop under torch.no_grad()"), ("state.mean().backward(retain_graph=True)", "detach the state"),
+])  # fmt: skip
+def test_a_state_of_steps_without_a_backward_pass_needs_no_graph(tmp_path, backward, fix):
+    leaks = leaks_in(analysis_of(tmp_path, STATE.replace("BACKWARD", backward)))
+    (leak,) = [one for one in leaks if one["name"] == "hidden_state_not_detached"]
+    assert leak["fix"].startswith(fix) and "state.detach()" in leak["fix"]
