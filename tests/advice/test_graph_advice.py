@@ -9,11 +9,11 @@ import pytest
 pytest.importorskip("torch")
 
 
-def recorded(tmp_path, code, name="program"):
+def recorded(tmp_path, code, name="program", options=("-q",)):
     """What advise says, and the peak."""
     program = tmp_path / f"{name}.py"
     program.write_text(code)
-    folder = nested.record(tmp_path / name, [harness.PYTHON, program], ["-q"]).ok().folder
+    folder = nested.record(tmp_path / name, [harness.PYTHON, program], options).ok().folder
     said = json.loads(harness.execute([harness.COMMAND, "advise", folder, "--format", "json"]).ok().stdout)
     (device,) = harness.analysis(folder)["devices"]
     return {one["kind"]: one for one in said["advice"]}, device["peak"]["requested_bytes"]
@@ -109,3 +109,100 @@ for _ in range(6):
 def test_graphs_that_wait_for_a_pass_while_another_one_ends_are_needed(tmp_path, backward):
     advice, _ = recorded(tmp_path, KEPT_FOR_TWO.replace("BACKWARD", backward))
     assert "graph_not_needed" not in advice and "graph_kept" not in advice
+
+
+DISTILLED = """
+import sys, torch
+from torch import nn
+class Block(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.a, self.b = nn.Linear(width, width), nn.Linear(width, width)
+    def forward(self, x):
+        return torch.relu(x + self.b(torch.relu(self.a(x))))
+class Net(nn.Module):
+    def __init__(self, width, depth):
+        super().__init__()
+        self.stem, self.head = nn.Linear(32, width), nn.Linear(width, 8)
+        self.blocks = nn.ModuleList(Block(width) for _ in range(depth))
+    def forward(self, x):
+        x = torch.relu(self.stem(x))
+        for block in self.blocks:
+            x = block(x)
+        return self.head(x)
+teacher, student, project = Net(128, 5), Net(32, 2), nn.Linear(32, 128)
+seen = {}
+for key, block in (("teacher", teacher.blocks[4]), ("student", student.blocks[1])):
+    block.register_forward_hook(lambda module, given, made, key=key: seen.__setitem__(key, made))
+teacher.requires_grad_(WANTS)
+optimizer = torch.optim.SGD([*student.parameters(), *project.parameters()], lr=0.01, momentum=0.9)
+for _ in range(5):
+    x = torch.randn(2048, 32)
+    known = teacher(x)
+    made = student(x)
+    loss = nn.functional.mse_loss(made, known)
+    if FEATURES:
+        loss = loss + nn.functional.mse_loss(project(seen["student"]), seen["teacher"])
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize("features", [True, False])
+def test_a_teacher_with_gradients_is_told_also_where_its_features_are_compared(tmp_path, features):
+    """Its first layer's result, of the model's own forward, is the teacher's, too. The saving is at least what is said."""
+    code = DISTILLED.replace("FEATURES", str(features))
+    advice, peak = recorded(tmp_path, code.replace("WANTS", "True"))
+    _, frozen = recorded(tmp_path, code.replace("WANTS", "False"), "frozen")
+    assert next(iter(advice)) == "gradients_unused" and "checkpointing" not in advice
+    assert (peak - frozen) // 2 < advice["gradients_unused"]["bytes"] <= peak - frozen
+
+
+ADAPTERS = """
+import torch
+from torch import nn
+class Adapter(nn.Module):
+    def __init__(self, base):
+        super().__init__()
+        self.base, self.a, self.b = base, nn.Parameter(torch.randn(128, 4)), nn.Parameter(torch.zeros(4, 128))
+    def forward(self, x):
+        return self.base(x) + (x @ self.a @ self.b) * 0.5
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm, self.first = nn.LayerNorm(128), Adapter(nn.Linear(128, 128))
+        self.mlp = nn.Sequential(nn.Linear(128, 512), nn.GELU(), nn.Linear(512, 128))
+    def forward(self, x):
+        return x + self.mlp(self.first(self.norm(x)))
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table, self.blocks = nn.Embedding(4096, 128), nn.ModuleList(Block() for _ in range(3))
+    def forward(self, ids):
+        x = self.table(ids)
+        for block in self.blocks:
+            x = block(x)
+        return x
+net = Net()
+adapters = [p for block in net.blocks for p in (block.first.a, block.first.b)]
+net.requires_grad_(WANTS)
+for p in adapters:
+    p.requires_grad_(True)
+optimizer = torch.optim.Adam(adapters)
+for _ in range(5):
+    net(torch.randint(4096, (64,))).square().mean().backward()
+    optimizer.step()
+    net.zero_grad()
+"""
+
+
+def test_what_adapters_need_of_layers_that_are_not_trained_stays(tmp_path):
+    """Their gradients pass through the layers behind them. The embedding, which is not trained, needs no sparse gradient."""
+    advice, peak = recorded(tmp_path, ADAPTERS.replace("WANTS", "True"))
+    _, frozen = recorded(tmp_path, ADAPTERS.replace("WANTS", "False"), "frozen")
+    told = advice["gradients_unused"]
+    # The norms lie beside adapters: they may be frozen in part on purpose.
+    weights = 4096 * 128 + 3 * (128 * 128 + 128 + 2 * 128 * 512 + 512 + 128)
+    assert told["evidence"]["gradient_bytes"] == 4 * weights and "sparse_gradient" not in advice
+    assert (peak - frozen) // 2 < told["bytes"] <= peak - frozen

@@ -33,8 +33,13 @@ class ChangedTrace {
       if (change_.calls.contains(block.stack)) gone_ = in_set_, ++last_step_;
       block.step = last_step_ + 1;
       if (change_.kept_events.contains(event)) block.stack = 0;  // not of the change
+    } else if (change_.rule == TraceChange::Rule::kGoneAtNext) {
+      if (change_.calls.contains(block.stack) && std::exchange(next_step_, block.step) != block.step)
+        gone_ = in_set_, ++last_step_;
+      block.step = last_step_ + 1;
     }
-    is_operation_told_ = false;
+    if (reads_values_ && !is_operation_told_ && block.stack != last_stack_) is_derived_ = false;
+    is_operation_told_ = reads_values_ = false, last_stack_ = block.stack;
     const auto group = change_.group_of.find(block.stack);
     const bool is_of_change = group != change_.group_of.end();
     block.is_derived = is_derived_ && is_of_change && group->second == TraceChange::kUnlessDerived;
@@ -46,14 +51,19 @@ class ChangedTrace {
   }
 
   /// Autograd saves what an operation reads before it allocates the result. An operation of which
-  /// nothing is saved goes on from the one before it.
+  /// nothing is saved goes on from the one before it; as does one of the same stack of which only
+  /// plain values are, as of a product the number.
   void save(uint64_t address, uint64_t flags) {
     if (change_.sources.empty() || (flags & kSavedIsOutput)) return;
     const auto found = blocks_.find(address);
     if (found == blocks_.end()) return;
+    if (!(flags & kSavedHasHistory)) {
+      reads_values_ = true;
+      return;
+    }
     if (!is_operation_told_) is_derived_ = false, is_operation_told_ = true;
     const ReplayedBlock& block = found->second;
-    is_derived_ |= (flags & kSavedHasHistory) && !(flags & kSavedIsConstant) &&
+    is_derived_ |= !(flags & kSavedIsConstant) &&
                    (block.is_derived || change_.sources.contains(block.stack));
   }
 
@@ -70,7 +80,9 @@ class ChangedTrace {
 
   /// Step number `step` has ended.
   void end_step(uint64_t step) {
-    if (change_.rule != TraceChange::Rule::kGoneAtCall) last_step_ = step;
+    if (change_.rule != TraceChange::Rule::kGoneAtCall &&
+        change_.rule != TraceChange::Rule::kGoneAtNext)
+      last_step_ = step;
     extended_ = 0;
     if (change_.rule == TraceChange::Rule::kGoneAfterStep ||
         change_.rule == TraceChange::Rule::kMadeAnewEachStep) {
@@ -132,6 +144,7 @@ class ChangedTrace {
       case TraceChange::Rule::kGoneAfterStep:
       case TraceChange::Rule::kMadeAnewEachStep:
       case TraceChange::Rule::kGoneAtCall:
+      case TraceChange::Rule::kGoneAtNext:
         return gone_;
       case TraceChange::Rule::kOneGroupAtATime: {
         uint64_t sum = 0, largest = 0;
@@ -160,8 +173,11 @@ class ChangedTrace {
   uint64_t derived_ = 0;  // bytes
   uint64_t live_ = 0, in_set_ = 0, gone_ = 0, extended_ = 0, peak_ = 0;
   uint64_t last_step_ = 0;  // or call, whichever frees
+  uint64_t next_step_ = 0;  // in which the last of kGoneAtNext's calls allocated
   // Of the operation that allocates next: something is known of what it reads.
   bool is_derived_ = false, is_operation_told_ = false;
+  bool reads_values_ = false;
+  uint32_t last_stack_ = 0;
 };
 
 }  // namespace

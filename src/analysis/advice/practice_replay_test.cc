@@ -369,7 +369,7 @@ TEST(GraphLives, WhatIsFirstSavedAfterALaterBackwardPassIsData) {
   source.mutable_tables() = p.tables;
   const auto evidence = gather_graph_lives(source, {});
   ASSERT_TRUE(evidence);
-  EXPECT_EQ(evidence->by_stack.at(p.stacks[0]).saved_later, 1u);
+  EXPECT_EQ(evidence->by_stack.at(p.stacks[0]).data, 1u);
   EXPECT_EQ(evidence->by_stack.at(p.stacks[0]).after_backward, 1u);
 }
 

@@ -42,6 +42,7 @@ struct TraceChange {
     kOneGroupAtATime,
     kGoneWhileIdle,  ///< `idle` are freed as they become so
     kGoneAtCall,     ///< freed when one of `calls` allocates next, except those of `kept_events`
+    kGoneAtNext,     ///< freed when one of `calls` allocates next in another step
   };
   Rule rule = Rule::kGone;
   uint16_t device = 0;
@@ -49,12 +50,10 @@ struct TraceChange {
   /// Of kGone: a group of which stays what was computed of a block of `sources`, through autograd's
   /// graph.
   static constexpr uint32_t kUnlessDerived = 1;
-  /// Of kGone: a group that stays once anything was.
-  static constexpr uint32_t kUnlessAnyDerived = 2;
   absl::flat_hash_set<uint32_t> sources;  ///< stacks
   uint64_t stays_bytes = 0;
   std::vector<IdleGradient> idle;
-  absl::flat_hash_set<uint32_t> calls;        ///< stacks
+  absl::flat_hash_set<uint32_t> calls;        ///< stacks: of models' calls, or of what is next
   absl::flat_hash_set<uint64_t> kept_events;  ///< of the device, that allocated what stays
 
   bool has_blocks() const { return !group_of.empty() || !idle.empty(); }

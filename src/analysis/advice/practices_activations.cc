@@ -18,7 +18,7 @@
 namespace gpumemprof {
 namespace {
 
-using Stacks = absl::flat_hash_set<uint32_t>;
+using SavedStacks = absl::flat_hash_set<uint32_t>;
 
 /// Graphs of one line that calls a model.
 struct GraphsOfLine {
@@ -29,8 +29,8 @@ struct GraphsOfLine {
 
 /// For what they saved no backward pass ever came: neither while it was live, nor, where passes of
 /// other calls of the same modules did, through its own graph.
-Stacks stacks_not_needed(const PracticeEvidence& evidence) {
-  Stacks out;
+SavedStacks stacks_not_needed(const PracticeEvidence& evidence) {
+  SavedStacks out;
   std::map<uint32_t, GraphsOfLine> by_line;
   for (const auto& [stack, lives] : evidence.graph.by_stack) {
     if (lives.is_not_needed()) out.insert(stack);
@@ -53,7 +53,7 @@ Stacks stacks_not_needed(const PracticeEvidence& evidence) {
 
 /// `is_needed`: what a backward pass came for and that stayed, else what none came for. Stacks are
 /// taken of which all saved blocks are so.
-void find_graphs(const PracticeEvidence& evidence, const Stacks& not_needed, bool is_needed,
+void find_graphs(const PracticeEvidence& evidence, const SavedStacks& not_needed, bool is_needed,
                  Candidates* out) {
   PracticeCandidate candidate(*evidence.device);
   uint64_t largest = 0, kept = 0, at_peak = 0;
@@ -162,7 +162,7 @@ struct BlockFamily {
 };
 
 std::map<std::string, BlockFamily> block_families(const PracticeEvidence& evidence,
-                                                  const Stacks& not_needed) {
+                                                  const SavedStacks& not_needed) {
   std::map<std::string, BlockFamily> families;
   for (const CategoryHolder& holder : evidence.at_peak()) {
     if (holder.category != Category::kActivation || holder.count == 0) continue;
@@ -211,7 +211,7 @@ uint64_t input_bytes(const std::map<uint32_t, BlockHolders>& blocks, uint64_t bl
 }
 
 /// Modules of one list, equal in what they keep, that together are a large part of the peak.
-void find_blocks(const PracticeEvidence& evidence, const Stacks& not_needed, Candidates* out) {
+void find_blocks(const PracticeEvidence& evidence, const SavedStacks& not_needed, Candidates* out) {
   if (evidence.graph.backward_passes == 0) return;  // nothing is computed again for
   if (are_activations_of_backward(evidence.at_peak(), evidence.tables)) return;
   constexpr uint64_t kLeastShare = 3;  // one part in so many of the peak
@@ -251,7 +251,7 @@ void find_blocks(const PracticeEvidence& evidence, const Stacks& not_needed, Can
 
 void find_activation_practices(const PracticeEvidence& evidence, Candidates* candidates) {
   if (!evidence.device) return;
-  const Stacks not_needed = stacks_not_needed(evidence);
+  const SavedStacks not_needed = stacks_not_needed(evidence);
   find_graphs(evidence, not_needed, false, candidates);
   find_graphs(evidence, not_needed, true, candidates);
   find_blocks(evidence, not_needed, candidates);

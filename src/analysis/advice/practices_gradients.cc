@@ -7,14 +7,15 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "analysis/advice/practices.h"
 #include "analysis/leaks/leaks.h"
+#include "base/path_parts.h"
 #include "base/size.h"
 #include "trace/holder_lines.h"
 #include "trace/module_path.h"
-#include "trace/own_code.h"
 
 namespace gpumemprof {
 namespace {
@@ -29,6 +30,11 @@ struct Trained {
       if (holder.category == Category::kOptimizerState) add(tables.strings.get(holder.name));
     for (const auto& [process, name] : evidence.graph.optimizer_states)
       if (process == tables.devices[evidence.device->device].process) add(tables.strings.get(name));
+  }
+
+  /// The module, or one beside it, is trained.
+  bool has_part(std::string_view module) const {
+    return modules.contains(module) || parents.contains(module);
   }
 
   /// No optimizer updates the module's parameters, while those of others are updated. Models that
@@ -46,15 +52,6 @@ struct Trained {
   }
 };
 
-/// The nodes of the program's own lines, the innermost first.
-std::vector<uint32_t> own_nodes(const Tables& tables, uint32_t stack) {
-  std::vector<uint32_t> out;
-  for (uint32_t node = own_node(tables, stack); node != 0;
-       node = own_node(tables, tables.stacks.node(node).parent))
-    out.push_back(node);
-  return out;
-}
-
 /// The innermost line that made parameters of what is not trained and none of what is; 0: there is
 /// none, or they are of several.
 uint32_t line_of_untrained(const Trained& trained, const PracticeEvidence& evidence) {
@@ -68,28 +65,86 @@ uint32_t line_of_untrained(const Trained& trained, const PracticeEvidence& evide
     if (trained.leaves_out(module)) {
       untrained.push_back(holder.stack);
     } else if (trained.modules.contains(module)) {
-      for (const uint32_t node : own_nodes(tables, holder.stack))
-        of_trained.insert(tables.stacks.node(node).frame);
+      add_own_frames(tables, holder.stack, &of_trained);
     }
   }
   uint32_t line = 0;
   for (const uint32_t stack : untrained) {
-    const std::vector<uint32_t> nodes = own_nodes(tables, stack);
-    const auto own = std::ranges::find_if(nodes, [&](uint32_t node) {
-      return !of_trained.contains(tables.stacks.node(node).frame);
-    });
-    if (own == nodes.end()) return 0;
-    line = *own, lines.insert(tables.stacks.node(line).frame);
+    const uint32_t own = own_node_apart(tables, stack, of_trained);
+    if (own == 0) return 0;
+    line = own, lines.insert(tables.stacks.node(line).frame);
   }
   return lines.size() == 1 ? line : 0;
 }
+
+/// Where the outermost call of a module is, and the function that it runs; {}: there is none.
+struct ModelCall {
+  uint32_t node = 0, file = 0, function = 0;
+  auto operator<=>(const ModelCall&) const = default;
+};
+ModelCall outermost_call(const Tables& tables, uint32_t stack) {
+  ModelCall call;
+  uint32_t inside = 0;
+  for (uint32_t node = stack; node != 0; node = tables.stacks.node(node).parent) {
+    const std::string_view file = tables.strings.get(tables.stacks.frame_of(node).file);
+    if (!path_ends_with(file, "/torch/nn/modules/module.py")) {
+      inside = node;
+    } else if (inside != 0) {
+      const Frame& frame = tables.stacks.frame_of(std::exchange(inside, 0));
+      call = {node, frame.file, frame.function};
+    }
+  }
+  return call;
+}
+
+/// Of the models with modules that no optimizer updates, what those modules do. A model itself is
+/// called by its class where its parts have names, so it is known by the calls of the parts in its.
+class Theirs {
+ public:
+  Theirs(const PracticeEvidence& evidence, const Trained& trained,
+         absl::flat_hash_set<std::string_view> modules)
+      : evidence_(evidence), trained_(trained), modules_(std::move(modules)) {
+    for (const std::string_view module : modules_) parents_.insert(module_above(module));
+    for (const auto& [stack, sizes] : evidence.graph.allocated) {
+      const Attribution work = evidence.work_of(stack);
+      if (work.module.empty() || !is_in_call(work.phase)) continue;
+      if (has_module(work.module))
+        calls_.insert(outermost_call(evidence.tables, stack));
+      else if (trained.has_part(work.module))
+        trained_calls_.insert(outermost_call(evidence.tables, stack));
+    }
+  }
+
+  bool has(uint32_t stack) const {
+    const Attribution work = evidence_.work_of(stack);
+    if (has_module(work.module)) return true;
+    if (work.module.empty() || !is_in_call(work.phase) || trained_.has_part(work.module))
+      return false;
+    const ModelCall call = outermost_call(evidence_.tables, stack);
+    return call.node != 0 && calls_.contains(call) && !trained_calls_.contains(call);
+  }
+
+ private:
+  bool has_module(std::string_view module) const {
+    if (trained_.modules.contains(module)) return false;
+    if (modules_.contains(module) || parents_.contains(module)) return true;
+    // "stem" may be a part of it, "Conv2d" another model.
+    const bool is_part = module.contains('.') || is_number(module);
+    return is_part && parents_.contains(module_above(module));
+  }
+
+  const PracticeEvidence& evidence_;
+  const Trained& trained_;
+  absl::flat_hash_set<std::string_view> modules_, parents_;
+  std::set<ModelCall> calls_, trained_calls_;
+};
 
 /// Gradients of parameters that no optimizer updates, while others are updated. What their modules
 /// computed of what others did stays: a backward pass runs through it to those.
 void find_unused(const PracticeEvidence& evidence, Candidates* out) {
   const Trained trained(evidence);
   PracticeCandidate candidate(*evidence.device);
-  absl::flat_hash_set<std::string_view> parents;
+  absl::flat_hash_set<std::string_view> modules;
   uint64_t gradient_bytes = 0, activation_bytes = 0;
   for (const CategoryHolder& holder : evidence.at_peak()) {
     // Without a name it was never seen in a `.grad`: a derivative that the program asked for.
@@ -97,17 +152,14 @@ void find_unused(const PracticeEvidence& evidence, Candidates* out) {
     const std::string_view module = evidence.work_of(holder.stack).module;
     if (!trained.leaves_out(module)) continue;
     gradient_bytes += holder.bytes;
-    parents.insert(module_above(module));
+    modules.insert(module);
     candidate.add_stack(holder.stack, evidence.tables);
   }
   if (gradient_bytes == 0) return;
-  const auto is_theirs = [&](std::string_view module) {
-    return parents.contains(module) || parents.contains(module_above(module));
-  };
+  const Theirs theirs(evidence, trained, std::move(modules));
   for (const CategoryHolder& holder : evidence.at_peak()) {
-    const Attribution work = evidence.work_of(holder.stack);
-    if (!is_theirs(work.module)) continue;
-    const bool is_backward = work.phase == WorkPhase::kBackward;
+    if (!theirs.has(holder.stack)) continue;
+    const bool is_backward = evidence.work_of(holder.stack).phase == WorkPhase::kBackward;
     const bool is_work = holder.category == Category::kActivation ||
                          holder.category == Category::kGradient ||
                          (holder.category == Category::kTemporary && is_backward);
@@ -115,19 +167,24 @@ void find_unused(const PracticeEvidence& evidence, Candidates* out) {
     if (holder.category == Category::kActivation) activation_bytes += holder.bytes;
     candidate.change.group_of[holder.stack] = is_backward ? 0 : TraceChange::kUnlessDerived;
   }
-  uint64_t largest = 0;
+  std::vector<uint64_t> results;  // the largest of each stack
   for (const auto& [stack, lives] : evidence.graph.by_stack) {
-    const Attribution work = evidence.work_of(stack);
-    if (work.phase == WorkPhase::kBackward) continue;
-    if (!is_theirs(work.module)) {
+    if (evidence.work_of(stack).phase == WorkPhase::kBackward) continue;
+    if (!theirs.has(stack)) {
       candidate.change.sources.insert(stack);
       continue;
     }
     candidate.change.group_of[stack] = TraceChange::kUnlessDerived;
-    if (const StackSizes* made = evidence.made_by(stack))
-      largest = std::max(largest, made->largest_bytes);
+    if (const StackSizes* made = evidence.made_by(stack)) results.push_back(made->largest_bytes);
+    // What outlives its backward pass the program keeps for its value.
+    const uint64_t passes = std::max<uint64_t>(1, evidence.graph.backward_passes);
+    candidate.change.stays_bytes += (lives.after_bytes + passes - 1) / passes;
   }
-  candidate.change.stays_bytes = kOperands * largest;
+  // What enters a block of layers stays until it is added to the result.
+  constexpr size_t kLive = kOperands + 1;
+  std::ranges::sort(results, std::greater());
+  if (!results.empty()) results.resize(kLive, results.front());
+  for (const uint64_t bytes : results) candidate.change.stays_bytes += bytes;
   std::string fix = "Call requires_grad_(False) once on the model that is not trained";
   if (const uint32_t line = line_of_untrained(trained, evidence); line != 0)
     fix += ", made at " + short_line(evidence.tables, line);
@@ -219,10 +276,12 @@ std::string who_is_dense(const std::map<std::string_view, DenseGradient>& by_mod
 /// Gradients as large as the tables of embeddings of which few rows were looked up.
 void find_sparse(const PracticeEvidence& evidence, Candidates* out) {
   constexpr uint64_t kFewRows = 4;  // one in so many
+  const Trained trained(evidence);
   std::map<std::string_view, DenseGradient> by_module;
   for (const CategoryHolder& holder : evidence.at_peak()) {
     const Attribution work = evidence.work_of(holder.stack);
     if (!work.node.starts_with("Embedding") || holder.category == Category::kParameter) continue;
+    if (trained.leaves_out(work.module)) continue;  // it needs no gradient
     DenseGradient& one = by_module[work.module];
     one.bytes += holder.bytes;
     one.stacks.push_back(holder.stack);

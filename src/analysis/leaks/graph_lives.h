@@ -25,8 +25,8 @@ struct GraphLives {
   /// Of those after it: every pass through its module freed what another graph of it had saved, so
   /// that none retained its graph, and none ran through this one.
   uint64_t passed_by = 0;
-  /// Of all that were not freed in one: what another operation than its own saved. The rest may be kept for
-  /// its value.
+  /// Of all that were not freed in one: what another operation than its own saved. The rest may be
+  /// kept for its value.
   uint64_t read_by_others = 0;
   /// Data that several graphs read: saved, or saved again, when a backward pass had ended in its
   /// life. And what was only saved as a view that requires no gradient.
