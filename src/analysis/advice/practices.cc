@@ -183,7 +183,8 @@ void leave_layers_to_unused_gradients(const DeviceAnalysis& device,
 void leave_out_covered(Candidates* candidates) {
   const auto ends_with_step = [](const TraceChange& change) {
     return change.rule == TraceChange::Rule::kGoneAfterStep ||
-           change.rule == TraceChange::Rule::kMadeAnewEachStep;
+           change.rule == TraceChange::Rule::kMadeAnewEachStep ||
+           change.rule == TraceChange::Rule::kGoneAtNext;
   };
   const auto covers = [&](const TraceChange& all, const PracticeCandidate& one) {
     const TraceChange& part = one.change;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "analysis/advice/practices.h"
+#include "analysis/finding_figure.h"
 #include "analysis/leaks/leaks.h"
 #include "base/path_parts.h"
 #include "base/size.h"
@@ -125,37 +126,98 @@ bool is_of_one_module(const std::vector<OfCalls>& of_calls, const Tables& tables
   return 4 * most >= 3 * bytes;
 }
 
-void find_results(const PracticeEvidence& evidence, Candidates* out) {
+/// The growth that was found of the stack's blocks in a loop after the last step; null: none.
+const Finding* loop_growth_of(const PracticeEvidence& evidence, uint32_t stack) {
+  const auto& findings = evidence.analysis.findings;
+  const auto found = std::ranges::find_if(findings, [&](const Finding& one) {
+    return one.kind == FindingKind::kGrowthInLoop && one.device == evidence.device->device &&
+           std::ranges::find(one.stacks, stack) != one.stacks.end();
+  });
+  return found == findings.end() ? nullptr : &*found;
+}
+
+/// What the program's views show of the holder's blocks, where they keep them; else 0.
+uint64_t shown_bytes(const PracticeEvidence& evidence, const CategoryHolder& holder) {
+  const Finding* growth = loop_growth_of(evidence, holder.stack);
+  const uint64_t* viewed = growth ? find_figure(*growth, "viewed_bytes") : nullptr;
+  const uint64_t* shown = growth ? find_figure(*growth, "shown_bytes") : nullptr;
+  if (!viewed || !shown || *viewed == 0) return 0;
+  const double share = static_cast<double>(*shown) / static_cast<double>(*viewed);
+  return static_cast<uint64_t>(share * static_cast<double>(holder.bytes));
+}
+
+void tell_results(const PracticeEvidence& evidence, uint32_t line,
+                  const std::vector<OfCalls>& of_calls, Candidates* out) {
   const Tables& tables = evidence.tables;
+  PracticeCandidate candidate(*evidence.device);
+  uint64_t bytes = 0, blocks = 0, most_calls = 0, joined = 0, shown = 0;
+  candidate.advice.stack = line;
+  for (const auto& [holder, calls] : of_calls) {
+    candidate.add_stack(holder->stack, tables);
+    candidate.change.stays_bytes += kResultsAtATime * holder->bytes / calls;
+    joined += joined_bytes(*holder, evidence);
+    shown += shown_bytes(evidence, *holder);
+    bytes += holder->bytes, blocks += holder->count, most_calls = std::max(most_calls, calls);
+  }
+  candidate.change.stays_bytes += shown;
+  candidate.tell(
+      "results_kept",
+      "results of " + std::to_string(most_calls) + " calls at " + short_line(tables, line) +
+          " are live together: " + format_bytes(bytes) + " at the peak",
+      std::string(shown != 0 ? "Copy each view with clone() before it is kept; or keep" : "Keep") +
+          " what is read later instead of the whole result: argmax, a sum, a running metric",
+      {{"kept_bytes", bytes}, {"blocks", blocks}});
+  Advice& advice = candidate.advice;
+  if (!is_host_memory(tables.devices[evidence.device->device]))
+    advice.fix += "; or move each result to the host with .cpu()";
+  if (joined != 0) {
+    advice.title += ", and a tensor joined of them is another " + format_bytes(joined);
+    advice.evidence.emplace_back("joined_bytes", joined);
+    advice.fix +=
+        ". Where all of it is needed, allocate the whole tensor first and write each result into "
+        "it: torch.cat needs the parts and the whole at once";
+  }
+  if (shown != 0) {
+    advice.title += ", kept by views that show " + format_bytes(shown);
+    advice.evidence.emplace_back("shown_bytes", shown);
+  }
+  out->push_back(std::move(candidate));
+}
+
+/// Made outside of the model of what its call returned, and as large as a result of that call, as
+/// softmax() makes it of logits. That a loop calls the model is known of growth in rounds alone.
+void find_results_beside(const PracticeEvidence& evidence, Candidates* out) {
+  const Tables& tables = evidence.tables;
+  std::map<uint32_t, std::vector<OfCalls>> by_line;
+  for (const CategoryHolder& holder : evidence.at_peak()) {
+    const StackSizes* made = evidence.made_by(holder.stack);
+    if (holder.count < kLeastResults || !made) continue;
+    if (evidence.work_of(holder.stack).phase != WorkPhase::kNone) continue;
+    const Finding* growth = loop_growth_of(evidence, holder.stack);
+    if (!growth) continue;
+    const auto fact = [&](std::string_view name) {
+      const auto found = std::ranges::find(growth->facts, name, [](const auto& one) {
+        return std::string_view(one.first);
+      });
+      return found == growth->facts.end() ? std::string_view() : std::string_view(found->second);
+    };
+    if (fact("holder").empty()) continue;
+    const auto returns_as_much = [&](const auto& of_stack) {
+      const auto& [stack, sizes] = of_stack;
+      return evidence.work_of(stack).phase == WorkPhase::kEvaluation &&
+             sizes.by_size.contains(made->largest_bytes) &&
+             short_line(tables, call_line(tables, stack)) == fact("round");
+    };
+    if (std::ranges::any_of(evidence.graph.allocated, returns_as_much))
+      by_line[leak_line(tables, holder.stack)].push_back({&holder, holder.count});
+  }
+  for (const auto& [line, of_calls] : by_line) tell_results(evidence, line, of_calls, out);
+}
+
+void find_results(const PracticeEvidence& evidence, Candidates* out) {
   for (const auto& [line, known] : held_by_calls(evidence, kLeastResults, may_be_result)) {
-    const std::vector<OfCalls>& of_calls = known.held;
-    if (!is_of_one_module(of_calls, tables)) continue;
-    PracticeCandidate candidate(*evidence.device);
-    uint64_t bytes = 0, blocks = 0, most_calls = 0, joined = 0;
-    candidate.advice.stack = line;
-    for (const auto& [holder, calls] : of_calls) {
-      candidate.add_stack(holder->stack, tables);
-      candidate.change.stays_bytes += kResultsAtATime * holder->bytes / calls;
-      joined += joined_bytes(*holder, evidence);
-      bytes += holder->bytes, blocks += holder->count, most_calls = std::max(most_calls, calls);
-    }
-    candidate.tell(
-        "results_kept",
-        "results of " + std::to_string(most_calls) + " calls at " + short_line(tables, line) +
-            " are live together: " + format_bytes(bytes) + " at the peak",
-        "Keep what is read later instead of the whole result: argmax, a sum, a running metric",
-        {{"kept_bytes", bytes}, {"blocks", blocks}});
-    Advice& advice = candidate.advice;
-    if (!is_host_memory(tables.devices[evidence.device->device]))
-      advice.fix += "; or move each result to the host with .cpu()";
-    if (joined != 0) {
-      advice.title += ", and a tensor joined of them is another " + format_bytes(joined);
-      advice.evidence.emplace_back("joined_bytes", joined);
-      advice.fix +=
-          ". Where all of it is needed, allocate the whole tensor first and write each result into "
-          "it: torch.cat needs the parts and the whole at once";
-    }
-    out->push_back(std::move(candidate));
+    if (is_of_one_module(known.held, evidence.tables))
+      tell_results(evidence, line, known.held, out);
   }
 }
 
@@ -244,6 +306,7 @@ void find_waiting_graphs(const PracticeEvidence& evidence, Candidates* out) {
 void find_call_practices(const PracticeEvidence& evidence, Candidates* candidates) {
   if (!evidence.device) return;
   find_results(evidence, candidates);
+  find_results_beside(evidence, candidates);
   find_predictions(evidence, candidates);
   find_waiting_graphs(evidence, candidates);
 }

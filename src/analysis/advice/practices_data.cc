@@ -166,8 +166,16 @@ std::string of_processes(const Finding& finding) {
          " processes do the same, and these are the figures of the worst";
 }
 
+/// It keeps objects that steps pass between: models, copies of their weights. The last one may be
+/// in use.
+bool keeps_now_and_then(const Finding& finding) {
+  const auto rate = std::ranges::find(finding.rates, "survivors_a_step",
+                                      [](const auto& one) { return std::string_view(one.first); });
+  return finding.name == "models_kept" || (rate != finding.rates.end() && rate->second < 0.5);
+}
+
 /// Lines that keep more with every step, as the leaks have it; what was made in a step goes with
-/// it.
+/// it, or with the next that is made so.
 void find_leaking(const PracticeEvidence& evidence, const DeviceAnalysis& device,
                   Candidates* out) {
   std::map<std::string, PracticeCandidate> by_name;
@@ -179,7 +187,13 @@ void find_leaking(const PracticeEvidence& evidence, const DeviceAnalysis& device
     const bool is_input = keeps_inputs(finding, device);
     PracticeCandidate& candidate =
         by_name.try_emplace(is_input ? "inputs" : finding.name, device).first->second;
-    for (const uint32_t stack : finding.stacks) candidate.change.group_of[stack] = 0;
+    const bool stays_until_next = keeps_now_and_then(finding);
+    for (const uint32_t stack : finding.stacks) {
+      candidate.change.group_of[stack] = 0;
+      const WorkPhase phase = evidence.work_of(stack).phase;
+      if (stays_until_next && phase != WorkPhase::kBackward && phase != WorkPhase::kOptimizer)
+        candidate.change.calls.insert(stack);
+    }
     if (candidate.advice.kind.empty()) {
       candidate.tell(is_input                   ? "inputs_kept"
                      : finding.name == "growth" ? "leak"
@@ -197,7 +211,8 @@ void find_leaking(const PracticeEvidence& evidence, const DeviceAnalysis& device
   }
   for (auto& [name, candidate] : by_name) {
     candidate.is_of_leak = true;
-    candidate.change.rule = TraceChange::Rule::kGoneAfterStep;
+    candidate.change.rule = candidate.change.calls.empty() ? TraceChange::Rule::kGoneAfterStep
+                                                           : TraceChange::Rule::kGoneAtNext;
     if (!candidate.change.group_of.empty()) out->push_back(std::move(candidate));
   }
 }

@@ -1,0 +1,80 @@
+"""What a program keeps of calls and of objects that it makes now and then: the saving is that of the remedy."""
+
+import pytest
+from advice.test_graph_advice import recorded
+
+LOOKS = ["-q", "--explain-leaks"]
+EVALUATION = """
+import torch
+from torch import nn
+net = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 2048))
+optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+for _ in range(8):
+    optimizer.zero_grad()
+    net(torch.randn(128, 64)).square().mean().backward()
+    optimizer.step()
+@torch.no_grad()
+def evaluate():
+    store = []
+    for _ in range(40):
+        logits = net(torch.randn(128, 64))
+        store.append(KEPT)
+    return store
+store = evaluate()
+print(len(store))
+"""
+
+
+def evaluated(tmp_path, kept, name):
+    return recorded(tmp_path, EVALUATION.replace("KEPT", kept), name, LOOKS)
+
+
+def test_results_of_results_are_told_as_results(tmp_path):
+    """As large as the logits; of them a mean would be enough."""
+    advice, peak = evaluated(tmp_path, "logits.softmax(1)", "kept")
+    _, without = evaluated(tmp_path, "logits.softmax(1).mean()", "mean")
+    told = advice["results_kept"]
+    assert "calls at kept.py:15 are live together" in told["title"]
+    assert 0.8 * (peak - without) < told["bytes"] <= peak - without
+
+
+def test_labels_are_no_results_that_argmax_would_shorten(tmp_path):
+    advice, _ = evaluated(tmp_path, "logits.argmax(1)", "labels")
+    assert "results_kept" not in advice
+
+
+def test_views_of_results_are_copied_first(tmp_path):
+    """Of each batch 16 of 128 examples are kept, and are needed."""
+    advice, peak = evaluated(tmp_path, "logits[:16]", "kept")
+    _, without = evaluated(tmp_path, "logits[:16].clone()", "cloned")
+    told = advice["results_kept"]
+    assert told["fix"].startswith("Copy each view with clone() before it is kept; or keep ")
+    assert told["evidence"]["shown_bytes"] * 8 == told["evidence"]["kept_bytes"]
+    assert 0.8 * (peak - without) < told["bytes"] <= peak - without
+
+
+TRIALS = """
+import copy, torch
+from torch import nn
+kept = []
+def trial(width):
+    model = nn.Sequential(nn.Linear(64, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 1))
+    optimizer = torch.optim.Adam(model.parameters())
+    best = None
+    for step in range(8):
+        model(torch.randn(16, 64)).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        if step == 3:
+            best = copy.deepcopy(model.state_dict())
+    KEEPS
+for i in range(12):
+    trial((256, 384, 512)[i % 3])
+"""
+
+
+@pytest.mark.parametrize(("keeps", "kind"), [("kept.append((model, optimizer))", "models_kept"), ("kept.append(best)", "leak")])
+def test_the_model_or_the_copy_that_is_in_use_is_no_saving(tmp_path, keeps, kind):
+    advice, peak = recorded(tmp_path, TRIALS.replace("KEEPS", keeps), "kept", LOOKS)
+    _, without = recorded(tmp_path, TRIALS.replace("KEEPS", "pass"), "without")
+    assert 0.8 * (peak - without) < advice[kind]["bytes"] <= peak - without
