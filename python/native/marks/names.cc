@@ -85,13 +85,37 @@ int role_of(bool is_parameter) {
   return is_parameter ? GPUMEMPROF_ROLE_PARAMETER : GPUMEMPROF_ROLE_BUFFER;
 }
 
-/// Tells the storages. One that several tensors share is the first one's, and how many there are is
-/// said: the weights of a recurrent layer may be views of one block.
+/// The module of a tensor's name: "encoder.0" of "encoder.0.weight".
+std::string_view module_of(std::string_view name) {
+  return name.substr(0, std::min(name.rfind('.'), name.size()));
+}
+
+/// That two modules are below, by the names of tensors in them; empty: none.
+std::string_view module_above_both(std::string_view a, std::string_view b) {
+  size_t end = 0;
+  for (size_t i = 0;; ++i) {
+    const bool ends_a = i == a.size() || a[i] == '.', ends_b = i == b.size() || b[i] == '.';
+    if (ends_a && ends_b) end = i;
+    if (i == a.size() || i == b.size() || a[i] != b[i]) return a.substr(0, end);
+  }
+}
+
+/// "12 gradients of blocks.0.*", by which readers know that a block is of several
+std::string name_of_several(size_t count, const char* what, std::string_view module) {
+  std::string name = std::to_string(count) + " " + what;
+  if (!module.empty()) name += " of " + std::string(module) + ".*";
+  return name;
+}
+
+/// Tells the storages. One that several tensors of a module share is the first one's, and how many
+/// there are is said: the weights of a recurrent layer may be views of one block. That of several
+/// modules is the one's above them.
 void tell_tensors(const Root& root, const Tree& tree, bool only_what_is_new) {
   struct Told {
     const void* address;
     const FoundTensor* first;
     size_t more;
+    std::string module;  // above all of them
   };
   std::vector<Told> told;
   std::unordered_map<const void*, size_t> index;
@@ -100,16 +124,24 @@ void tell_tensors(const Root& root, const Tree& tree, bool only_what_is_new) {
     if (!address) continue;
     const auto [at, is_new] = index.emplace(address, told.size());
     if (is_new) {
-      told.push_back({address, &found, 0});
+      told.push_back({address, &found, 0, std::string(module_of(root.path_of_tensor(found.name)))});
     } else {
-      told[at->second].more += 1;
+      Told& first = told[at->second];
+      first.more += 1;
+      const std::string path = root.path_of_tensor(found.name);
+      first.module = std::string(module_above_both(first.module, module_of(path)));
     }
   }
   for (const Told& t : told) {
     const int role = role_of(t.first->is_parameter);
     if (only_what_is_new && roles().is_told(t.address, role, t.first->tensor)) continue;
     std::string name = root.path_of_tensor(t.first->name);
-    if (t.more) name += " and " + std::to_string(t.more) + " more";
+    if (t.more && module_of(name) == t.module) {
+      name += " and " + std::to_string(t.more) + " more";
+    } else if (t.more) {
+      const char* what = t.first->is_parameter ? "parameters" : "buffers";
+      name = name_of_several(t.more + 1, what, t.module.empty() ? root.name : t.module);
+    }
     roles().tell(t.address, role, t.first->tensor, std::move(name));
   }
 }
@@ -240,17 +272,45 @@ void look_at_models() {
       is_told &= roles().is_told(storage_of(tensor), role_of(is_parameter), tensor);
     }
     if (!is_told) tell_tensors(root, tree_of(root.module), true);
-    for (const auto& [tensor, is_parameter] : tensors) {
-      if (is_parameter) look_at_gradient(tensor);
-    }
+    std::vector<PyObject*> parameters;
+    for (const auto& [tensor, is_parameter] : tensors)
+      if (is_parameter) parameters.push_back(tensor);
+    tell_gradients(parameters, root.name, true);
   }
 }
 
-void look_at_gradient(PyObject* parameter) {
-  const void* address = gradient_storage_of(parameter);
-  if (!address || roles().is_told(address, GPUMEMPROF_ROLE_GRADIENT, parameter)) return;
-  std::string name = roles().name(storage_of(parameter));
-  roles().tell(address, GPUMEMPROF_ROLE_GRADIENT, parameter, std::move(name));
+void tell_gradients(const std::vector<PyObject*>& parameters, std::string_view model,
+                    bool only_what_is_new) {
+  struct Block {
+    const void* address;
+    PyObject* first;
+    std::vector<PyObject*> others;
+  };
+  std::vector<Block> blocks;
+  std::unordered_map<const void*, size_t> index;
+  for (PyObject* parameter : parameters) {
+    const void* address = gradient_storage_of(parameter);
+    if (!address) continue;
+    const auto [at, is_new] = index.emplace(address, blocks.size());
+    if (is_new) {
+      blocks.push_back({address, parameter, {}});
+    } else {
+      blocks[at->second].others.push_back(parameter);
+    }
+  }
+  for (const Block& block : blocks) {
+    constexpr int kRole = GPUMEMPROF_ROLE_GRADIENT;
+    const size_t count = block.others.size() + 1;
+    if (only_what_is_new && roles().is_told(block.address, kRole, block.first, count)) continue;
+    std::string name = roles().name(storage_of(block.first));
+    if (!block.others.empty()) {
+      std::string_view module = module_of(name);
+      for (PyObject* other : block.others)
+        module = module_above_both(module, module_of(roles().name(storage_of(other))));
+      name = name_of_several(count, "gradients", module.empty() ? model : module);
+    }
+    roles().tell(block.address, kRole, block.first, std::move(name), count);
+  }
 }
 
 void forget_names() {

@@ -8,6 +8,7 @@
 #include <Python.h>
 
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -34,7 +35,11 @@ void see_with_gradient(PyObject* parameter, std::vector<Sight>* sights);
 /// The same where something has changed: tells what has not been told. Between
 /// roles().begin_look() and end_look().
 void look_at_models();
-void look_at_gradient(PyObject* parameter);
+
+/// Tells the blocks of the parameters' gradients. One that is of several is named by the module above
+/// them, or by `model`: a bucket of DistributedDataParallel, of which they are views.
+void tell_gradients(const std::vector<PyObject*>& parameters, std::string_view model,
+                    bool only_what_is_new);
 
 /// Forgets all names, in a forked child: its recording is a new one.
 void forget_names();

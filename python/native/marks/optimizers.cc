@@ -81,6 +81,15 @@ struct Optimizer {
   }
 };
 
+std::vector<PyObject*> parameters_of(const Optimizer& optimizer) {
+  std::vector<PyObject*> out;
+  for (Py_ssize_t g = 0; g < size_of(optimizer.groups); ++g) {
+    PyObject* params = item(at(optimizer.groups, g), g_params);
+    for (Py_ssize_t i = 0; i < size_of(params); ++i) out.push_back(at(params, i));
+  }
+  return out;
+}
+
 /// Calls `see(tensor)` for the tensors of one parameter's state.
 template <class See>
 void each_of_state(PyObject* value, See see, int depth = 0) {
@@ -177,6 +186,7 @@ class Telling {
       PyObject* params = item(at(optimizer.groups, g), g_params);
       for (Py_ssize_t i = 0; i < size_of(params); ++i) tell_parameter(at(params, i), g, i);
     }
+    if (!is_look_) tell_gradients(parameters_of(optimizer), "", false);
     PyObject *key, *value;
     for (Py_ssize_t i = 0; optimizer.state && PyDict_Next(optimizer.state, &i, &key, &value);) {
       const auto name = names_.find(key);
@@ -198,7 +208,6 @@ class Telling {
           class_name_ + " group " + std::to_string(group) + " parameter " + std::to_string(index);
     }
     mark(storage_of(parameter), GPUMEMPROF_ROLE_PARAMETER, parameter, name->second);
-    mark(gradient_storage_of(parameter), GPUMEMPROF_ROLE_GRADIENT, parameter, name->second);
   }
 
   void tell_state(PyObject* value, const std::string& of, const std::string& path, int depth) {
@@ -223,18 +232,6 @@ class Telling {
   std::unordered_map<PyObject*, std::string> names_;
   const PyObject* owner_ = nullptr;  // of the state that is told
 };
-
-void tell_gradients(const Optimizer& optimizer) {
-  for (Py_ssize_t g = 0; g < size_of(optimizer.groups); ++g) {
-    PyObject* params = item(at(optimizer.groups, g), g_params);
-    for (Py_ssize_t i = 0; i < size_of(params); ++i) {
-      const void* address = gradient_storage_of(at(params, i));
-      if (!address) continue;
-      std::string name = roles().name(storage_of(at(params, i)));
-      roles().tell(address, GPUMEMPROF_ROLE_GRADIENT, at(params, i), std::move(name));
-    }
-  }
-}
 
 void on_optimizer_death(void* optimizer) {
   g_optimizers->erase(static_cast<PyObject*>(optimizer));
@@ -268,7 +265,7 @@ bool optimizer_stepped(PyObject* optimizer, bool counts_steps) {
   if (is_new) {
     Telling(Py_TYPE(optimizer)->tp_name, false).tell(Optimizer(optimizer));
   } else {
-    tell_gradients(Optimizer(optimizer));
+    tell_gradients(parameters_of(Optimizer(optimizer)), "", false);
   }
   return false;
 }
@@ -287,7 +284,7 @@ void look_at_all() {
     const Optimizer optimizer(object);
     Looking looking;
     if (!looking.is_told(optimizer)) Telling(Py_TYPE(object)->tp_name, true).tell(optimizer);
-    for (PyObject* parameter : looking.others()) look_at_gradient(parameter);
+    tell_gradients(looking.others(), "", true);
   }
   roles().end_look();
 }

@@ -1,5 +1,7 @@
 #include "native/marks/roles.h"
 
+#include <unordered_set>
+
 #include "gpumemprof/gpumemprof.h"
 #include "native/marks/calls.h"
 
@@ -10,12 +12,12 @@ constexpr size_t kMost = 400000;
 
 }  // namespace
 
-bool Roles::is_told(const void* address, int role, const PyObject* owner) {
+bool Roles::is_told(const void* address, int role, const PyObject* owner, size_t tensors) {
   const auto found = told_.find(address);
   if (found == told_.end()) return !address || told_.size() >= kMost;
   Told& told = found->second;
   if (told.seen_in == look_) return true;
-  if (told.role != role || told.owner != owner) return false;
+  if (told.role != role || told.owner != owner || told.tensors != tensors) return false;
   told.seen_in = look_;
   return true;
 }
@@ -37,12 +39,18 @@ bool Roles::follow(std::vector<Sight>* sights) {
   return true;
 }
 
-/// False where one lies at what was told to be something else.
+/// False where one lies at what was told to be something else, or several in one block.
 bool Roles::move_gradients(const std::vector<Sight>& before) {
+  std::unordered_set<const void*> places;
+  for (const size_t i : changed_) {
+    const void* place = sights_[i].address;
+    if (place && !places.insert(place).second) return false;
+  }
   for (const size_t i : changed_) {
     const auto found = told_.find(before[i].address);
-    if (found != told_.end() && found->second.role == GPUMEMPROF_ROLE_GRADIENT)
-      found->second.seen_in = kGone;
+    if (found == told_.end() || found->second.role != GPUMEMPROF_ROLE_GRADIENT) continue;
+    if (found->second.tensors > 1) return false;
+    found->second.seen_in = kGone;
   }
   for (const size_t i : changed_) {
     const Sight& now = sights_[i];
@@ -68,10 +76,11 @@ bool Roles::move_gradients(const std::vector<Sight>& before) {
   return true;
 }
 
-void Roles::tell(const void* address, int role, const PyObject* owner, std::string name) {
+void Roles::tell(const void* address, int role, const PyObject* owner, std::string name,
+                 size_t tensors) {
   Told& told = told_[address];
   is_changed_ |= told.role != role || told.owner != owner;
-  told = {role, look_, owner, std::move(name)};
+  told = {role, look_, owner, tensors, std::move(name)};
   g_calls.mark_storage(address, role, told.name.c_str());
 }
 

@@ -33,8 +33,9 @@ class Roles {
   void begin_look() { ++look_; }
 
   /// Whether nothing need be told of the storage: it has been told to be just this, or has been
-  /// seen as something else in this look already. `owner`: by which the name is known.
-  bool is_told(const void* address, int role, const PyObject* owner);
+  /// seen as something else in this look already. `owner`: by which the name is known. `tensors`: of
+  /// how many it is the gradient.
+  bool is_told(const void* address, int role, const PyObject* owner, size_t tensors = 1);
 
   /// Whether the look has seen it.
   bool is_seen(const void* address) const {
@@ -43,7 +44,8 @@ class Roles {
   }
 
   /// Tells it. What was told of the storage before no longer holds.
-  void tell(const void* address, int role, const PyObject* owner, std::string name);
+  void tell(const void* address, int role, const PyObject* owner, std::string name,
+            size_t tensors = 1);
 
   /// Of a storage that has been told; empty for any other.
   const std::string& name(const void* address) const;
@@ -59,6 +61,7 @@ class Roles {
     int role = 0;
     uint64_t seen_in = 0;
     const PyObject* owner = nullptr;  // never read, as it may be dead
+    size_t tensors = 1;
     std::string name;
   };
   static constexpr uint64_t kGone = 0;  // no look has this number
