@@ -19,6 +19,9 @@ std::string settings_name(std::string_view settings);
 /// Appends `text` as a quoted JSON string; bytes that are not UTF-8 become U+FFFD.
 void append_json_string(std::string* out, std::string_view text);
 
+/// What bucket_bytes() are.
+inline constexpr const char* kBuckets = "DistributedDataParallel's gradient buckets";
+
 /// "48,120".
 std::string format_count(uint64_t count);
 /// "module 2" of a Sequential's "2", which alone would be read as a count; other paths as they are.

@@ -52,3 +52,34 @@ def test_each_process_holds_its_share_under_the_modules_names(how, share, tmp_pa
         modules = {m["module"]: m["categories"] for m in device["by_module_at_peak"] if m["module"]}
         assert modules["lower"]["parameter"] == LOWER // share
         assert modules["upper"]["parameter"] == UPPER // share
+
+
+def advised(folder):
+    """Of each process: the kinds of advice for it alone, with their bytes, and its peak."""
+    found = []
+    for path in harness.files(folder / "recording"):
+        report = json.loads(harness.execute([harness.COMMAND, "advise", path, "--format", "json"]).ok().stdout)
+        peak = max((device["peak"]["requested_bytes"] for device in harness.analysis(path)["devices"]), default=0)
+        if peak:
+            found.append(({one["kind"]: one["bytes"] for one in report["advice"]}, peak))
+    return found
+
+
+@pytest.mark.parametrize(("how", "share", "model"), [("views", 1, "Net"), ("flat", 2, "FSDPNet")])
+def test_a_block_of_all_gradients_is_of_the_whole_model(how, share, model, tmp_path):
+    for device, kinds in processes(how, tmp_path):
+        assert kinds["gradient"] == (LOWER + UPPER) // share
+        modules = {m["module"]: m["categories"] for m in device["by_module_at_peak"] if m["module"]}
+        assert modules[model]["gradient"] == (LOWER + UPPER) // share
+        assert "gradient" not in modules["lower"] and "gradient" not in modules["upper"]
+    for kinds, _ in advised(tmp_path):
+        assert not {"gradients_kept", "gradients_unused", "gradients_copied"} & kinds.keys()
+
+
+def test_gradients_beside_buckets_cost_what_views_of_them_save(tmp_path):
+    (tmp_path / "ddp").mkdir(), (tmp_path / "views").mkdir()
+    processes("ddp", tmp_path / "ddp"), processes("views", tmp_path / "views")
+    views = {peak for _, peak in advised(tmp_path / "views")}
+    for kinds, peak in advised(tmp_path / "ddp"):
+        assert kinds["gradients_copied"] == LOWER + UPPER
+        assert views == {peak - (LOWER + UPPER)}

@@ -109,16 +109,21 @@ class ChangedTrace {
     }
   }
 
+  bool has_groups() const {
+    return change_.rule == TraceChange::Rule::kOneGroupAtATime ||
+           change_.rule == TraceChange::Rule::kHeldOnce;
+  }
+
   void add(uint32_t group, const ReplayedBlock& block) {
     in_set_ += block.size_bytes;
-    if (change_.rule != TraceChange::Rule::kOneGroupAtATime) return;
+    if (!has_groups()) return;
     if (group >= groups_.size()) groups_.resize(size_t{group} + 1);
     groups_[group] += block.size_bytes;
   }
 
   void remove(uint32_t group, const ReplayedBlock& block) {
     in_set_ -= block.size_bytes;
-    if (change_.rule == TraceChange::Rule::kOneGroupAtATime) {
+    if (has_groups()) {
       groups_[group] -= block.size_bytes;
       return;
     }
@@ -155,6 +160,8 @@ class ChangedTrace {
         }
         return sum - largest;
       }
+      case TraceChange::Rule::kHeldOnce:
+        return groups_.size() < 2 ? 0 : std::min(groups_[0], groups_[1]);
       case TraceChange::Rule::kGoneWhileIdle:
         return idle_;
     }

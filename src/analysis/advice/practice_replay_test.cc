@@ -113,6 +113,21 @@ TEST(PracticeReplay, WhatIsGoneLeavesThePeakToAnotherMoment) {
   EXPECT_EQ(p.peak(Rule::kGone, {{p.stacks[1], 0}}, 500), 180u) << "never more than there was";
 }
 
+/// Buckets of 50 from the start on, gradients of 30 and 20 for a while: 100 with them, and 130 later.
+TEST(PracticeReplay, WhatIsHeldTwiceIsHeldOnce) {
+  ReplayedProgram p;
+  p.alloc(1, 50, p.stacks[0]);
+  p.alloc(2, 30, p.stacks[1]);
+  p.alloc(3, 20, p.stacks[1]);
+  const std::vector<std::pair<uint32_t, uint32_t>> groups = {{p.stacks[1], 0}, {p.stacks[0], 1}};
+  EXPECT_EQ(p.peak(Rule::kHeldOnce, groups), 50u);
+  p.alloc(4, 60, p.stacks[1]);
+  EXPECT_EQ(p.peak(Rule::kHeldOnce, groups), 110u) << "never more than the buckets have";
+  p.free(2), p.free(3), p.free(4);
+  p.alloc(5, 80, p.stacks[2]);
+  EXPECT_EQ(p.peak(Rule::kHeldOnce, groups), 130u) << "without gradients the buckets stay";
+}
+
 TEST(PracticeReplay, WhatOutlivesItsStepIsGoneWithIt) {
   ReplayedProgram p;
   p.alloc(1, 100, p.stacks[0]);

@@ -1,7 +1,7 @@
 // The practices of saving memory, held against a recording of PyTorch: which of them would have
 // lowered the peak, and by how much.
 //
-// Kinds: "gradients_kept", "gradients_unused", "graph_not_needed", "graph_kept", "checkpointing",
+// Kinds: "gradients_kept", "gradients_unused", "gradients_copied", "graph_not_needed", "graph_kept", "checkpointing",
 // "optimizer_temporaries", "prefetch", "data_in_memory", "inputs_kept", "results_kept",
 // "sparse_gradient", "checkpoint_file_kept", "chunked_loss", "fused_attention",
 // "late_backward", "optimizer_recreated", "optimizer_state", "smaller_batch", "leak",
@@ -43,6 +43,8 @@ struct TraceChange {
     kGoneWhileIdle,  ///< `idle` are freed as they become so
     kGoneAtCall,     ///< freed when one of `calls` allocates next, except those of `kept_events`
     kGoneAtNext,     ///< freed when one of `calls` allocates next in another step
+    /// Of what groups 0 and 1 hold, the smaller sum is removed: one has what the other has again.
+    kHeldOnce,
   };
   Rule rule = Rule::kGone;
   uint16_t device = 0;

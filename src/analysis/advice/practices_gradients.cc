@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "analysis/advice/practices.h"
+#include "analysis/categories/category_sums.h"
 #include "analysis/leaks/leaks.h"
 #include "base/path_parts.h"
 #include "base/size.h"
@@ -75,6 +76,19 @@ uint32_t line_of_untrained(const Trained& trained, const PracticeEvidence& evide
     line = own, lines.insert(tables.stacks.node(line).frame);
   }
   return lines.size() == 1 ? line : 0;
+}
+
+/// The module whose parameter it is the gradient of; without a name, the one that made it.
+std::string_view module_of_gradient(const CategoryHolder& gradient,
+                                    const PracticeEvidence& evidence) {
+  return gradient.name == 0 ? evidence.work_of(gradient.stack).module
+                            : module_of_storage(evidence.tables.strings.get(gradient.name));
+}
+
+/// Freeing it is not up to zero_grad(): a bucket lives as long as what exchanges gradients.
+bool is_in_bucket(const CategoryHolder& gradient, const PracticeEvidence& evidence) {
+  return is_of_several_gradients(evidence.tables.strings.get(gradient.name)) ||
+         evidence.work_of(gradient.stack).is_reducer;
 }
 
 /// Where the outermost call of a module is, and the function that it runs; {}: there is none.
@@ -149,7 +163,8 @@ void find_unused(const PracticeEvidence& evidence, Candidates* out) {
   for (const CategoryHolder& holder : evidence.at_peak()) {
     // Without a name it was never seen in a `.grad`: a derivative that the program asked for.
     if (holder.category != Category::kGradient || holder.name == 0) continue;
-    const std::string_view module = evidence.work_of(holder.stack).module;
+    if (is_in_bucket(holder, evidence)) continue;
+    const std::string_view module = module_of_gradient(holder, evidence);
     if (!trained.leaves_out(module)) continue;
     gradient_bytes += holder.bytes;
     modules.insert(module);
@@ -234,8 +249,8 @@ void find_kept(const PracticeEvidence& evidence, Candidates* out) {
   PracticeCandidate candidate(*evidence.device);
   uint64_t bytes = 0;
   for (const CategoryHolder& holder : evidence.at_peak()) {
-    if (holder.category != Category::kGradient) continue;
-    if (trained.leaves_out(evidence.work_of(holder.stack).module)) continue;
+    if (holder.category != Category::kGradient || is_in_bucket(holder, evidence)) continue;
+    if (trained.leaves_out(module_of_gradient(holder, evidence))) continue;
     bytes += holder.bytes;
     candidate.add_stack(holder.stack, evidence.tables);
   }
@@ -244,6 +259,31 @@ void find_kept(const PracticeEvidence& evidence, Candidates* out) {
   add_kept("gradients made at " + evidence.line_of(candidate.advice.stack) +
                " stay allocated into the next step",
            bytes, std::move(candidate), out);
+}
+
+/// Gradients beside the buckets of DistributedDataParallel, in which each is once more.
+void find_copied(const PracticeEvidence& evidence, Candidates* out) {
+  const uint64_t bytes = bucket_bytes(evidence.at_peak(), evidence.tables);
+  if (bytes == 0) return;
+  PracticeCandidate candidate(*evidence.device);
+  candidate.change.rule = TraceChange::Rule::kHeldOnce;
+  // After the first step it makes them anew.
+  for (const auto& [stack, made] : evidence.graph.allocated)
+    if (evidence.work_of(stack).is_reducer) candidate.change.group_of[stack] = 1;
+  for (const CategoryHolder& holder : evidence.at_peak()) {
+    const bool is_bucket = holder.category == Category::kFrameworkOther &&
+                           evidence.work_of(holder.stack).is_reducer;
+    const bool is_gradient = holder.category == Category::kGradient && holder.name != 0;
+    if (is_gradient || is_bucket) candidate.change.group_of[holder.stack] = is_bucket;
+    if (is_bucket) candidate.tell_line(holder.stack, holder.bytes, evidence.tables);
+  }
+  candidate.tell("gradients_copied",
+                 "DistributedDataParallel keeps a copy of all gradients in its buckets, " +
+                     format_bytes(bytes),
+                 "Give DistributedDataParallel gradient_as_bucket_view=True: the gradients are "
+                 "then views of the buckets",
+                 {{"bucket_bytes", bytes}});
+  out->push_back(std::move(candidate));
 }
 
 /// An embedding's gradient at the peak, and the most rows that a lookup touched.
@@ -349,6 +389,7 @@ void find_gradient_practices(const PracticeEvidence& evidence, Candidates* candi
   find_unused(evidence, candidates);
   find_sparse(evidence, candidates);
   find_kept(evidence, candidates);
+  find_copied(evidence, candidates);
   find_temporaries(evidence, candidates);
 }
 

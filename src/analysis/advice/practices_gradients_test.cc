@@ -41,6 +41,11 @@ struct HeldAtPeak {
                                                       .bytes = bytes,
                                                       .count = 1});
   }
+  /// DistributedDataParallel makes its buckets anew.
+  uint32_t reducer() {
+    return push(push(0, "/me/train.py", "fit", 7), "/x/torch/nn/parallel/distributed.py",
+                "DistributedDataParallel._pre_forward", 1600);
+  }
   uint32_t gradient(const char* module) { return stack(9, module, "AddmmBackward0"); }
   std::vector<PracticeCandidate> candidates(decltype(find_gradient_practices) find) const {
     std::vector<PracticeCandidate> out;
@@ -80,6 +85,41 @@ TEST(GradientPractices, WhatNoOptimizerUpdatesIsNotKeptByOne) {
   ASSERT_EQ(found.size(), 2u);
   EXPECT_FALSE(found[1].change.group_of.contains(run.gradient("1"))) << "nor simulated as kept";
   EXPECT_TRUE(found[1].change.group_of.contains(run.gradient("Student.1")));
+}
+
+/// A block of the gradients of several parameters is of all of them, whichever module's backward pass
+/// made it, and no zero_grad() frees a bucket.
+TEST(GradientPractices, ABlockOfSeveralGradientsIsNeitherUnusedNorKept) {
+  HeldAtPeak run;
+  run.hold(Category::kGradient, run.gradient("blocks.3"), 1000, "12 gradients of blocks.3.*");
+  run.hold(Category::kGradient, run.gradient("blocks.3"), 500, "12 gradients");
+  run.hold(Category::kGradient, run.reducer(), 400, "head.weight");
+  run.hold(Category::kOptimizerState, run.stack(10, ""), 80, "exp_avg of blocks.3.norm.weight");
+  EXPECT_EQ(kinds_and_first_bytes(run.candidates(find_gradient_practices)), Told());
+}
+
+/// As of a decoder that reads the weight of an embedding: the parameter's name tells whose it is.
+TEST(GradientPractices, AGradientIsOfItsParameterWhereverItIsMade) {
+  HeldAtPeak run;
+  run.hold(Category::kGradient, run.gradient("decoder.out.0"), 1000, "encoder.emb.weight");
+  run.hold(Category::kOptimizerState, run.stack(10, ""), 80, "exp_avg of encoder.emb.weight");
+  EXPECT_EQ(kinds_and_first_bytes(run.candidates(find_gradient_practices)),
+            (Told{{"gradients_kept", 1000}}));
+}
+
+TEST(GradientPractices, GradientsBesideTheirBucketsAreThereTwice) {
+  HeldAtPeak run;
+  run.hold(Category::kFrameworkOther, run.reducer(), 400);
+  run.hold(Category::kFrameworkOther, run.stack(8, "table"), 70);
+  run.hold(Category::kGradient, run.gradient("head"), 400, "head.weight");
+  run.hold(Category::kGradient, run.gradient("input"), 30);
+  std::vector<PracticeCandidate> found = run.candidates(find_gradient_practices);
+  std::erase_if(found, [](const auto& one) { return one.advice.kind != "gradients_copied"; });
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].advice.evidence, (Told{{"bucket_bytes", 400}}));
+  EXPECT_EQ(found[0].change.rule, TraceChange::Rule::kHeldOnce);
+  EXPECT_EQ(found[0].change.group_of,
+            (decltype(TraceChange::group_of){{run.gradient("head"), 0}, {run.reducer(), 1}}));
 }
 
 /// Its gradients go; of what it computed goes what comes of no other model's results.

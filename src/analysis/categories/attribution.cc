@@ -127,4 +127,10 @@ std::string_view module_of_storage(std::string_view name) {
   return dot == name.npos ? std::string_view() : name.substr(0, dot);
 }
 
+bool is_of_several_gradients(std::string_view name) {
+  constexpr std::string_view kDigits = "0123456789";
+  const size_t end = name.find_first_not_of(kDigits);
+  return end != 0 && end != name.npos && name.substr(end).starts_with(" gradients");
+}
+
 }  // namespace gpumemprof

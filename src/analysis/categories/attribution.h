@@ -55,5 +55,8 @@ class Attributions {
 /// Of the name that a mark gave to a storage, the module: of "encoder.0.weight" and of "exp_avg of
 /// encoder.0.weight" it is "encoder.0". "" where the name has no path.
 std::string_view module_of_storage(std::string_view name);
+/// The name is that of a block that holds the gradients of several parameters, "12 gradients of
+/// blocks.0.*". Its owner may keep it when they are dropped.
+bool is_of_several_gradients(std::string_view name);
 
 }  // namespace gpumemprof

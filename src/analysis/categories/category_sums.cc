@@ -100,6 +100,16 @@ bool is_of_batch(const CategoryHolder& holder, const Tables& tables) {
          phase == work_phase_name(WorkPhase::kDataLoading);
 }
 
+uint64_t bucket_bytes(const std::vector<CategoryHolder>& holders, const Tables& tables) {
+  uint64_t bytes = 0;
+  for (const CategoryHolder& holder : holders) {
+    if (holder.category == Category::kFrameworkOther &&
+        attribution_of(tables, holder.stack).is_reducer)
+      bytes += holder.bytes;
+  }
+  return bytes;
+}
+
 bool are_activations_of_backward(const std::vector<CategoryHolder>& holders, const Tables& tables) {
   uint64_t all = 0, of_backward = 0;
   for (const CategoryHolder& holder : holders) {

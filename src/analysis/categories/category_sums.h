@@ -65,6 +65,10 @@ HolderWork work_of_holder(const CategoryHolder& holder, const Tables& tables);
 /// so have the buffers in which torch.distributed gathers weights and scatters gradients.
 bool is_of_batch(const CategoryHolder& holder, const Tables& tables);
 
+/// Of DistributedDataParallel's buckets, in which ranks exchange gradients: those that no gradient is
+/// a view of.
+uint64_t bucket_bytes(const std::vector<CategoryHolder>& holders, const Tables& tables);
+
 /// Backward passes made most activations, for others through them (create_graph=True).
 /// Checkpointing does not lower these: what computes them saves them again.
 bool are_activations_of_backward(const std::vector<CategoryHolder>& holders, const Tables& tables);

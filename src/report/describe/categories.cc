@@ -205,9 +205,13 @@ void add_confidence(const DeviceCategories& categories, uint64_t total, Section*
 }
 
 Row category_row(const CategoryGroup& group, const CategorySums& sums,
-                 const DeviceCategories& known) {
+                 const DeviceCategories& known, const Tables& tables) {
   Row row = share_row(group.bytes, sums.total_bytes,
                       {.text = group.name, .note = format_plural(group.count, "block")});
+  if (group.name == category_name(Category::kFrameworkOther)) {
+    if (const uint64_t bytes = bucket_bytes(known.at_peak, tables); bytes != 0)
+      row.details.emplace_back(Sentence{fmt::format("{}: {}", format_bytes(bytes), kBuckets)});
+  }
   if (group.name != category_name(Category::kUnknown)) return row;
   for (const UnknownSum& sum : unknown_sums(known.at_peak)) {
     row.details.emplace_back(
@@ -268,7 +272,7 @@ Section categories_section(const Subject& subject, const DeviceAnalysis& device)
   const size_t most = subject.options.rows;
   Table table = share_table("type");
   for (const CategoryGroup& group : sums.categories) {
-    Row row = category_row(group, sums, known);
+    Row row = category_row(group, sums, known, subject.tables);
     row.evidence = evidence_at_peak(device);
     if (row.evidence) row.evidence->category = group.name;
     table.rows.push_back(std::move(row));

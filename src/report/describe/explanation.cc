@@ -209,8 +209,11 @@ class Paragraph {
     for (size_t i = 0; i < named; ++i) {
       const char* before = i == 0 ? "" : i + 1 == named ? " and " : ", ";
       const uint64_t bytes = figure(fmt::format("category_{}_bytes", i + 1), groups[i].bytes);
+      const bool is_buckets =
+          groups[i].name == category_name(Category::kFrameworkOther) &&
+          2 * bucket_bytes(device_.categories.at_peak, tables_) > groups[i].bytes;
       text += fmt::format("{}{} {}", before, format_percent(bytes, peak_),
-                          plural_of(groups[i].name));
+                          is_buckets ? kBuckets : plural_of(groups[i].name));
       rest -= bytes;
     }
     if (groups.size() > named) figure("other_categories_bytes", rest);

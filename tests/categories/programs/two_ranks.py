@@ -1,4 +1,7 @@
-"""Two processes that train one model: `ddp` keeps all of it in each, `fsdp` half. Arguments: which, a folder."""
+"""Two processes that train one model. Arguments: which, a folder.
+
+`ddp` keeps all of it in each, `views` has the gradients in the buckets; `fsdp` keeps half, `flat` half as one group.
+"""
 
 import contextlib
 import os
@@ -8,8 +11,8 @@ import time
 
 # Before PyTorch, and before anything is started: with other arguments a child would take itself for the one that starts it.
 HOW, FOLDER, RANK = (sys.argv[1:] + [""] * 3)[:3]
-if len(sys.argv) > 4 or HOW not in ("ddp", "fsdp") or not os.path.isdir(FOLDER) or RANK not in ("", "0", "1"):
-    print("usage: two_ranks.py ddp|fsdp FOLDER", file=sys.stderr)
+if len(sys.argv) > 4 or HOW not in ("ddp", "views", "fsdp", "flat") or not os.path.isdir(FOLDER) or RANK not in ("", "0", "1"):
+    print("usage: two_ranks.py ddp|views|fsdp|flat FOLDER", file=sys.stderr)
     sys.exit(2)
 
 import torch
@@ -30,13 +33,13 @@ class Net(nn.Module):
 
 
 def spread(model, how):
-    if how == "ddp":
-        return nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=False)
+    if how in ("ddp", "views"):
+        return nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=how == "views")
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
 
     mesh = init_device_mesh("cpu", (2,))
-    for part in (model.lower, model.upper, model):
+    for part in (model,) if how == "flat" else (model.lower, model.upper, model):
         fully_shard(part, mesh=mesh)
     return model
 
