@@ -52,7 +52,7 @@ int advise_recording(const std::vector<std::string>& paths, const AdviseArgument
   const std::string format = report_format(arguments.format, arguments.output);
   std::string text;
   if (format != "json") {
-    for (const Sentence& said : end_sentences(analysis.ends, &analysis, working_folder()))
+    for (const Sentence& said : job_end_sentences(analysis, working_folder()))
       text += said.text + '\n';
     for (const std::string& line : caught_refusal_sentences(analysis, tables, working_folder()))
       text += line + '\n';

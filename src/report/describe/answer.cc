@@ -52,21 +52,63 @@ void add_first_refusal(const Subject& subject, Section* out) {
   }
 }
 
-/// Without those of which the ranks tell how they ended, and without what a launcher raises then.
-ProgramEnds ends_without_ranks(const Analysis& analysis) {
-  ProgramEnds ends = analysis.ends;
-  if (!analysis.ranks) return ends;
+const OneRank* rank_of(std::optional<uint32_t> number, const JobRanks& job) {
+  const auto found = std::ranges::find(job.ranks, number, &OneRank::rank);
+  return number && found != job.ranks.end() ? &*found : nullptr;
+}
+
+/// Of a job whose ranks tell how they ended. What a launcher raises is an echo, and so is what a rank
+/// raised that was ended after another had failed.
+ProgramEnds ends_of_job(const ProgramEnds& all, const JobRanks& job) {
+  ProgramEnds ends = all;
   std::erase_if(ends.uncaught, [&](const UncaughtError& error) {
-    return !error.rank && error.kind.ends_with("ChildFailedError") &&
-           !rank_failures(*analysis.ranks).empty();
+    return !error.rank && error.kind.ends_with("ChildFailedError");
+  });
+  std::ranges::stable_partition(ends.uncaught, [&](const UncaughtError& error) {
+    const OneRank* rank = rank_of(error.rank, job);
+    return rank && rank->end == RankEnd::kExitCode;
   });
   std::erase_if(ends.unfinished, [&](const UnfinishedProcess& one) {
-    return std::ranges::any_of(analysis.ranks->ranks, [&](const OneRank& rank) {
-      return rank.rank == one.rank && rank.end != RankEnd::kUnknown;
-    });
+    const OneRank* rank = rank_of(one.rank, job);
+    return rank && rank->end != RankEnd::kUnknown;
   });
   return ends;
 }
+
+/// A rank failed and raised nothing: what others raised may have come of that.
+bool has_failed_silently(const JobRanks& job, const std::vector<UncaughtError>& errors) {
+  return std::ranges::any_of(job.ranks, [&](const OneRank& rank) {
+    const bool has_failed = rank.end == RankEnd::kExitCode ||
+                            (rank.end == RankEnd::kSignal && rank.signal != "SIGTERM");
+    return has_failed && std::ranges::none_of(errors, [&](const UncaughtError& error) {
+             return error.rank == rank.rank;
+           });
+  });
+}
+
+}  // namespace
+
+std::vector<Sentence> job_end_sentences(const Analysis& analysis,
+                                        std::string_view working_folder) {
+  if (!analysis.ranks || rank_failures(*analysis.ranks).empty())
+    return end_sentences(analysis.ends, &analysis, working_folder);
+  const ProgramEnds ends = ends_of_job(analysis.ends, *analysis.ranks);
+  std::vector<Sentence> out = end_sentences(ends, &analysis, working_folder);
+  const bool ran_out = !ends.refused.empty();
+  const OneRank* raised =
+      ends.uncaught.empty() ? nullptr : rank_of(ends.uncaught.front().rank, *analysis.ranks);
+  const bool is_told = !ran_out && raised && raised->end == RankEnd::kExitCode;
+  const bool is_cause = is_told && !has_failed_silently(*analysis.ranks, ends.uncaught);
+  std::vector<Sentence> of_ranks;
+  for (std::string& text :
+       rank_failures(*analysis.ranks, is_told ? std::optional(raised->rank) : std::nullopt))
+    of_ranks.push_back({std::move(text), Tone::kBad});
+  // The cause is first: a refused request, or the first error if no rank failed without one.
+  out.insert(ran_out || is_cause ? out.end() : out.begin(), of_ranks.begin(), of_ranks.end());
+  return out;
+}
+
+namespace {
 
 std::string complete_loss_sentence(const Analysis& analysis) {
   if (!is_complete(analysis.loss)) return loss_sentence(analysis.loss);
@@ -194,20 +236,9 @@ Section peak_section(const Subject& subject, std::string_view nothing) {
   const Analysis& analysis = subject.analysis;
   const Tables& tables = subject.tables;
   Section out;
-  const auto add_ends = [&] {
-    for (Sentence& said :
-         end_sentences(ends_without_ranks(analysis), &analysis, subject.options.working_folder))
-      out.add(std::move(said));
-    add_first_refusal(subject, &out);
-  };
-  // A refused request is the cause: what became of the ranks comes after it.
-  const bool ran_out = !analysis.ends.refused.empty();
-  if (ran_out) add_ends();
-  if (analysis.ranks) {
-    for (const std::string& text : rank_failures(*analysis.ranks))
-      out.add(Sentence{text, Tone::kBad});
-  }
-  if (!ran_out) add_ends();
+  for (Sentence& said : job_end_sentences(analysis, subject.options.working_folder))
+    out.add(std::move(said));
+  add_first_refusal(subject, &out);
   const DeviceAnalysis* device = main_device(analysis, tables);
   if (!device) {
     out.add(Sentence{std::string(nothing), Tone::kHeadline});

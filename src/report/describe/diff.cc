@@ -112,8 +112,7 @@ class DiffDescription {
   void add_ends(const DiffSide& side, Section* out) const {
     if (side.analysis->ends.failure.empty() || side.moment) return;
     const char* name = &side == &diff_.a ? "A" : "B";
-    for (Sentence& said :
-         end_sentences(side.analysis->ends, side.analysis, options_.working_folder))
+    for (Sentence& said : job_end_sentences(*side.analysis, options_.working_folder))
       out->add(Sentence{std::move(said.text), said.tone, name});
   }
 

@@ -18,6 +18,10 @@ namespace gpumemprof {
 std::vector<Sentence> end_sentences(const ProgramEnds& ends, const Analysis* analysis,
                                     std::string_view working_folder);
 
+/// The same of all processes, the cause first: how the ranks of a job ended is told once, and no error
+/// that a launcher or another rank raised then as the cause.
+std::vector<Sentence> job_end_sentences(const Analysis& analysis, std::string_view working_folder);
+
 /// "Out of memory: 128 MiB were refused at train.py:13 <module>, with 1.75 GiB live on cpu.", and
 /// why, where that is known. What was live is that of the moment, else of just after it.
 /// `explained` may be null.

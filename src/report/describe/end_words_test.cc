@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+
+#include "analysis/ranks/job_ranks.h"
 #include "base/size.h"
 
 namespace gpumemprof {
@@ -211,6 +214,59 @@ TEST(EndWords, AProgramThatGoesOnOrWhoseEndIsUnknownIsToldFirst) {
   EXPECT_EQ(texts_of(ends).front(), "2 processes are still running: figures are those until now.");
   ends.running_pids.pop_back();
   EXPECT_EQ(texts_of(ends).front(), "Process 41 is still running: figures are those until now.");
+}
+
+OneRank ended(uint32_t rank, RankEnd how, int exit_code = 0, const char* signal = "") {
+  OneRank out;
+  out.rank = rank, out.end = how, out.exit_code = exit_code, out.signal = signal;
+  return out;
+}
+
+UncaughtError raised(std::optional<uint32_t> rank, const char* kind) {
+  UncaughtError error;
+  error.process.pid = 40 + rank.value_or(0), error.rank = rank, error.kind = kind;
+  return error;
+}
+
+/// What a job with these two ranks says first. A launcher echoes what became of them.
+std::vector<std::string> told_of_job(OneRank first, OneRank second,
+                                     std::vector<UncaughtError> uncaught) {
+  Analysis analysis;
+  JobRanks job;
+  job.ranks = {std::move(first), std::move(second)};
+  analysis.ranks = std::make_shared<const JobRanks>(std::move(job));
+  analysis.ends.uncaught = std::move(uncaught);
+  analysis.ends.uncaught.push_back(raised(std::nullopt, "torch.ChildFailedError"));
+  analysis.ends.runs = {{.exit_code = 1, .exits = {{.pid = 40, .signal = "SIGTERM"}}}};
+  analysis.ends.unfinished = {{.pid = 40, .rank = 0}, {.pid = 41, .rank = 1}};
+  std::vector<std::string> out;
+  for (const Sentence& said : job_end_sentences(analysis, "")) out.push_back(said.text);
+  return out;
+}
+
+using Lines = std::vector<std::string>;
+
+TEST(EndWords, TheErrorOfARankIsItsEndAndFirst) {
+  EXPECT_EQ(told_of_job(ended(0, RankEnd::kSignal, 0, "SIGTERM"), ended(1, RankEnd::kExitCode, 1),
+                        {raised(0, "RuntimeError"), raised(1, "ValueError")}),
+            (Lines{"ValueError ended rank 1.",
+                   "SIGTERM ended rank 0, as launchers do after the first failure."}));
+}
+
+TEST(EndWords, WhatOneRankRaisesAfterAnotherWasKilledIsNoCause) {
+  EXPECT_EQ(told_of_job(ended(0, RankEnd::kSignal, 0, "SIGTERM"),
+                        ended(1, RankEnd::kSignal, 0, "SIGINT"), {raised(0, "RuntimeError")}),
+            (Lines{"SIGINT ended rank 1.",
+                   "SIGTERM ended rank 0, as launchers do after the first failure.",
+                   "RuntimeError was raised in rank 0 before SIGTERM ended it."}));
+  EXPECT_EQ(told_of_job(ended(0, RankEnd::kExitCode, 1), ended(1, RankEnd::kSignal, 0, "SIGKILL"),
+                        {raised(0, "RuntimeError")})[0],
+            "SIGKILL ended rank 1.");
+}
+
+TEST(EndWords, ALauncherSaysNothingOfItsOwn) {
+  EXPECT_EQ(told_of_job(ended(0, RankEnd::kClean), ended(1, RankEnd::kExitCode, 7), {}),
+            (Lines{"Rank 1 ended with exit code 7.", "The program ended with exit code 1."}));
 }
 
 }  // namespace

@@ -187,7 +187,7 @@ bool is_above_median(const JobRanks& job) {
 
 }  // namespace
 
-std::vector<std::string> rank_failures(const JobRanks& job) {
+std::vector<std::string> rank_failures(const JobRanks& job, std::optional<uint32_t> told_rank) {
   std::vector<std::string> out;
   if (job.missing_count != 0) {
     out.push_back(capitalized(rank_names(job.missing, job.missing_count)) +
@@ -210,6 +210,7 @@ std::vector<std::string> rank_failures(const JobRanks& job) {
   constexpr size_t kMostTold = 3;
   for (const OneRank* rank : failed) {
     if (out.size() == kMostTold + 1) break;
+    if (rank->rank == told_rank) continue;
     out.push_back(rank->end == RankEnd::kSignal
                       ? fmt::format("{} ended rank {}.", printable(rank->signal), rank->rank)
                       : fmt::format("Rank {} ended with exit code {}.", rank->rank,

@@ -110,7 +110,8 @@ void add_rows(const std::vector<Each>& all, size_t most, Table* table, Make make
 // What reports say of a job's ranks first.
 
 /// Of ranks that are missing or did not end by themselves with 0, a sentence each.
-std::vector<std::string> rank_failures(const JobRanks& job);
+std::vector<std::string> rank_failures(const JobRanks& job,
+                                       std::optional<uint32_t> told_rank = std::nullopt);
 
 /// "Rank 2 is 30.5 MiB above the median of 4 ranks, …", and the line that makes the most of it.
 /// Empty where there is nothing to compare.
