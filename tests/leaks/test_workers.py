@@ -55,3 +55,47 @@ def test_workers_that_keep_the_same_are_one_leak_with_its_holder(tmp_path, how):
     (told,) = (one for one in advice if one["kind"] == "worker_growth")
     assert told["bytes"] == leak["bytes"]  # the last image is made at the worker's peak
     assert told["title"] == f"{leak['title']}; {WORKERS} processes do the same, and these are the figures of the worst"
+
+
+STEPS, ROWS, WIDTH = 20, 16, 1024
+PARTS = f"""
+import sys
+import torch
+
+class Rows(torch.utils.data.Dataset):
+    def __len__(self):
+        return {STEPS * ROWS}
+    def __getitem__(self, index):
+        return torch.randn({WIDTH})
+
+def main(take):
+    net = torch.nn.Linear({WIDTH}, 4)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+    seen = []
+    for rows in torch.utils.data.DataLoader(Rows(), {ROWS}, num_workers=1):
+        optimizer.zero_grad()
+        net(rows).square().mean().backward()
+        optimizer.step()
+        seen.append(take(rows[:, :8]))
+
+if __name__ == "__main__":
+    main(dict(view=lambda part: part, copy=torch.clone)[sys.argv[1]])
+"""
+
+
+def test_views_of_shared_batches_are_advised_on_with_what_copies_save(tmp_path):
+    program = tmp_path / "parts.py"
+    program.write_text(PARTS)
+    peaks, advice = {}, {}
+    for how in ("view", "copy"):
+        done = nested.record(tmp_path / how, [harness.PYTHON, program, how], ["-q"], timeout=300).ok()
+        devices = harness.analysis(done.folder)["devices"]
+        peaks[how] = max(d["peak"]["requested_bytes"] for d in devices if d["device"] == "shared memory")
+        told = json.loads(harness.execute([harness.COMMAND, "advise", done.folder, "--format", "json"]).ok().stdout)
+        advice[how] = told["advice"]
+    (kept,) = (one for one in advice["view"] if one["kind"] == "inputs_kept")
+    batch = ROWS * WIDTH * 4
+    assert kept["bytes"] >= (STEPS - 4) * batch
+    # The loop's variable keeps a batch until the next one is there.
+    assert kept["bytes"] - (peaks["view"] - peaks["copy"]) in (0, batch)
+    assert not any(one["kind"] == "inputs_kept" for one in advice["copy"])

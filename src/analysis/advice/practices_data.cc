@@ -326,11 +326,13 @@ std::optional<BatchParts> batch_parts(const ProgramEnds& ends) {
 
 void find_data_practices(const PracticeEvidence& evidence, Candidates* candidates) {
   find_prefetched(evidence, candidates);
+  for (const DeviceAnalysis& one : evidence.analysis.devices) {
+    if (is_of_practices(one, evidence.tables) || is_shared_memory(evidence.tables, one.device))
+      find_leaking(evidence, one, candidates);
+  }
   if (!evidence.device) return;
   find_loaded(evidence, candidates);
   find_whole_data(evidence, candidates);
-  for (const DeviceAnalysis& one : evidence.analysis.devices)
-    if (is_of_practices(one, evidence.tables)) find_leaking(evidence, one, candidates);
   find_batch(evidence, candidates);
 }
 
