@@ -99,3 +99,36 @@ def test_views_of_shared_batches_are_advised_on_with_what_copies_save(tmp_path):
     # The loop's variable keeps a batch until the next one is there.
     assert kept["bytes"] - (peaks["view"] - peaks["copy"]) in (0, batch)
     assert not any(one["kind"] == "inputs_kept" for one in advice["copy"])
+
+
+AHEAD = 6
+WAITING = PARTS[:PARTS.index("def main")] + f"""
+import glob
+import os
+import time
+
+def shared_files(pid):
+    paths = glob.glob(f"/proc/{{pid}}/fd/*")
+    return sum(os.path.islink(path) and "torch_" in os.readlink(path) for path in paths)
+
+def main():
+    batches = iter(torch.utils.data.DataLoader(Rows(), {ROWS}, num_workers=1, prefetch_factor={AHEAD}))
+    next(batches)
+    (worker,) = batches._workers
+    until = time.monotonic() + 60
+    while shared_files(worker.pid) < {AHEAD} and time.monotonic() < until:
+        time.sleep(0.05)
+    print(shared_files(worker.pid))
+
+main()
+"""
+
+
+def test_what_waits_in_a_queue_is_told_though_no_process_maps_it(tmp_path):
+    program = tmp_path / "waits.py"
+    program.write_text(WAITING)
+    done = nested.record(tmp_path / "recording", [harness.PYTHON, program], ["-q"], timeout=300).ok()
+    assert int(done.stdout) == AHEAD  # batches whose pages the worker's descriptors keep
+    text = harness.execute([harness.COMMAND, "analyze", done.folder]).ok().stdout.decode()
+    waits = AHEAD * ROWS * WIDTH * 4 // 1024
+    assert f"at least {waits} KiB were sent and not received by the end." in " ".join(text.split())

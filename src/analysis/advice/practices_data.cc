@@ -19,12 +19,6 @@
 namespace gpumemprof {
 namespace {
 
-bool has_file(const Tables& tables, uint32_t stack, std::string_view ending) {
-  return tables.stacks.find_node(stack, [&](const Frame& frame) {
-    return path_ends_with(tables.strings.get(frame.file), ending);
-  }) != 0;
-}
-
 bool is_weight(Category category) {
   return category == Category::kParameter || category == Category::kBuffer ||
          category == Category::kOptimizerState || category == Category::kGradient;
@@ -245,7 +239,7 @@ void find_prefetched(const PracticeEvidence& evidence, Candidates* out) {
     PracticeCandidate candidate(device);
     uint64_t bytes = 0, count = 0;
     for (const Holder& holder : device.holders_at_peak) {
-      if (!has_file(tables, holder.stack, "/torch/utils/data/_utils/worker.py")) continue;
+      if (!is_of_loader_worker(tables, holder.stack)) continue;
       bytes += holder.bytes, count += holder.count;
       candidate.add_stack(holder.stack, tables);
     }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "analysis/categories/mapped_files.h"
 #include "analysis/pass/end_in_doubt.h"
 #include "base/size.h"
 #include "report/describe/facts.h"
@@ -29,6 +30,22 @@ Row device_row(const Subject& subject, const DeviceAnalysis& device) {
                     {peak_reserved_text(device).value_or("unknown")},
                     {std::move(name)}},
           .evidence = evidence_at_peak(device)};
+}
+
+/// What processes made in shared memory to send it, less what others received: a tensor that is sent
+/// to several makes it less than what waits.
+uint64_t unreceived_bytes(const Subject& subject) {
+  uint64_t sent = 0, received = 0;
+  for (const DeviceAnalysis& device : subject.analysis.devices) {
+    if (!is_shared_memory(subject.tables, device.device)) continue;
+    for (const Holder& made : device.totals) {
+      if (is_received(subject.tables, made.stack))
+        received += made.bytes;
+      else if (is_sent(subject.tables, made.stack))
+        sent += made.bytes;
+    }
+  }
+  return sent - std::min(sent, received);
 }
 
 }  // namespace
@@ -59,6 +76,11 @@ Section devices_section(const Subject& subject) {
     out.add(Sentence{"Allocations per second are unknown: " + why + "."});
     break;
   }
+  if (const uint64_t bytes = unreceived_bytes(subject); bytes != 0)
+    out.add(Sentence{fmt::format(
+        "Of shared memory only what a process has mapped counts. What waits in queues is in /dev/shm, "
+        "in no figure: at least {} were sent and not received by the end.",
+        format_bytes(bytes))});
   return out;
 }
 
