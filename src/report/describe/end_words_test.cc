@@ -244,19 +244,19 @@ std::vector<std::string> told_of_job(OneRank first, OneRank second,
   return out;
 }
 
-using Lines = std::vector<std::string>;
+using EndLines = std::vector<std::string>;
 
 TEST(EndWords, TheErrorOfARankIsItsEndAndFirst) {
   EXPECT_EQ(told_of_job(ended(0, RankEnd::kSignal, 0, "SIGTERM"), ended(1, RankEnd::kExitCode, 1),
                         {raised(0, "RuntimeError"), raised(1, "ValueError")}),
-            (Lines{"ValueError ended rank 1.",
+            (EndLines{"ValueError ended rank 1.",
                    "SIGTERM ended rank 0, as launchers do after the first failure."}));
 }
 
 TEST(EndWords, WhatOneRankRaisesAfterAnotherWasKilledIsNoCause) {
   EXPECT_EQ(told_of_job(ended(0, RankEnd::kSignal, 0, "SIGTERM"),
                         ended(1, RankEnd::kSignal, 0, "SIGINT"), {raised(0, "RuntimeError")}),
-            (Lines{"SIGINT ended rank 1.",
+            (EndLines{"SIGINT ended rank 1.",
                    "SIGTERM ended rank 0, as launchers do after the first failure.",
                    "RuntimeError was raised in rank 0 before SIGTERM ended it."}));
   EXPECT_EQ(told_of_job(ended(0, RankEnd::kExitCode, 1), ended(1, RankEnd::kSignal, 0, "SIGKILL"),
@@ -266,7 +266,7 @@ TEST(EndWords, WhatOneRankRaisesAfterAnotherWasKilledIsNoCause) {
 
 TEST(EndWords, ALauncherSaysNothingOfItsOwn) {
   EXPECT_EQ(told_of_job(ended(0, RankEnd::kClean), ended(1, RankEnd::kExitCode, 7), {}),
-            (Lines{"Rank 1 ended with exit code 7.", "The program ended with exit code 1."}));
+            (EndLines{"Rank 1 ended with exit code 7.", "The program ended with exit code 1."}));
 }
 
 }  // namespace
