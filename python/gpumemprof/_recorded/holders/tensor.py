@@ -25,16 +25,17 @@ _grad = _BASE.grad.__get__
 _base = _BASE._base.__get__
 _layout = _BASE.layout.__get__
 _ROWS, _COLUMNS = ("crow_indices", "col_indices", "values"), ("ccol_indices", "row_indices", "values")
-_NAMES = {"coo": ("_indices", "_values"), "csr": _ROWS, "bsr": _ROWS, "csc": _COLUMNS, "bsc": _COLUMNS}
+_NAMES: dict[str, tuple[str, ...]] = {"coo": ("_indices", "_values"), "csr": _ROWS, "bsr": _ROWS, "csc": _COLUMNS, "bsc": _COLUMNS}
 # To ask a sparse tensor for its parts is an operator: where it is not known whether anybody hears of it, as in old releases, it
 # is not asked.
+_PARTS: dict[Any, tuple[str, ...]] = {}
 try:
     _modes: Any = torch._C._len_torch_dispatch_stack
     _is_profiled: Any = torch._C._autograd._profiler_enabled
     _below_autograd: Any = torch._C._AutoDispatchBelowAutograd
     _PARTS = {getattr(torch, f"sparse_{name}"): parts for name, parts in _NAMES.items()}
 except AttributeError:
-    _PARTS = {}
+    pass
 
 
 def address_of(tensor: Any) -> int:
