@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <list>
+#include <unordered_set>
 
 #include "native/marks/calls.h"
 #include "native/marks/dying.h"
@@ -288,13 +289,14 @@ void tell_gradients(const std::vector<PyObject*>& parameters, std::string_view m
   };
   std::vector<Block> blocks;
   std::unordered_map<const void*, size_t> index;
+  std::unordered_set<PyObject*> seen;  // a tied one is in the list for each of its modules
   for (PyObject* parameter : parameters) {
     const void* address = gradient_storage_of(parameter);
     if (!address) continue;
     const auto [at, is_new] = index.emplace(address, blocks.size());
     if (is_new) {
       blocks.push_back({address, parameter, {}});
-    } else {
+    } else if (seen.insert(parameter).second && parameter != blocks[at->second].first) {
       blocks[at->second].others.push_back(parameter);
     }
   }

@@ -1,7 +1,5 @@
 #include "native/marks/roles.h"
 
-#include <unordered_set>
-
 #include "gpumemprof/gpumemprof.h"
 #include "native/marks/calls.h"
 
@@ -41,10 +39,11 @@ bool Roles::follow(std::vector<Sight>* sights) {
 
 /// False where one lies at what was told to be something else, or several in one block.
 bool Roles::move_gradients(const std::vector<Sight>& before) {
-  std::unordered_set<const void*> places;
+  std::unordered_map<const void*, const PyObject*> places;
   for (const size_t i : changed_) {
-    const void* place = sights_[i].address;
-    if (place && !places.insert(place).second) return false;
+    const Sight& now = sights_[i];
+    if (now.address && places.emplace(now.address, now.tensor).first->second != now.tensor)
+      return false;
   }
   for (const size_t i : changed_) {
     const auto found = told_.find(before[i].address);
