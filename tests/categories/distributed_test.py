@@ -70,7 +70,10 @@ def test_a_block_of_all_gradients_is_of_the_whole_model(how, share, model, tmp_p
     for device, kinds in processes(how, tmp_path):
         assert kinds["gradient"] == (LOWER + UPPER) // share
         modules = {m["module"]: m["categories"] for m in device["by_module_at_peak"] if m["module"]}
-        assert modules[model]["gradient"] == (LOWER + UPPER) // share
+        at_peak = device["categories_at_peak"]["gradient"]
+        assert modules[model].get("gradient", 0) == at_peak
+        # A thread of gloo decides whether the peak is while all gradients are scattered, or after.
+        assert at_peak in ((LOWER + UPPER,) if how == "views" else (0, (LOWER + UPPER) // share))
         assert "gradient" not in modules["lower"] and "gradient" not in modules["upper"]
     for kinds, _ in advised(tmp_path):
         assert not {"gradients_kept", "gradients_unused", "gradients_copied"} & kinds.keys()

@@ -104,7 +104,7 @@ def test_the_program_of_several_processes_refuses_wrong_arguments(arguments, tmp
     """Before it starts anything: without them it would start itself again and again."""
     arguments = [str(tmp_path) if word == "FOLDER" else word for word in arguments]
     done = harness.execute([sys.executable, PROGRAMS / "two_ranks.py", *arguments])
-    assert done.rc == 2 and done.stderr.startswith(b"usage: two_ranks.py ddp|fsdp FOLDER"), done
+    assert done.rc == 2 and done.stderr.startswith(b"usage: two_ranks.py ddp|views|fsdp|flat FOLDER"), done
     assert list(tmp_path.iterdir()) == []
 
 
