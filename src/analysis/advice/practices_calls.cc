@@ -195,18 +195,14 @@ void find_results_beside(const PracticeEvidence& evidence, Candidates* out) {
     if (evidence.work_of(holder.stack).phase != WorkPhase::kNone) continue;
     const Finding* growth = loop_growth_of(evidence, holder.stack);
     if (!growth) continue;
-    const auto fact = [&](std::string_view name) {
-      const auto found = std::ranges::find(growth->facts, name, [](const auto& one) {
-        return std::string_view(one.first);
-      });
-      return found == growth->facts.end() ? std::string_view() : std::string_view(found->second);
-    };
-    if (fact("holder").empty()) continue;
+    const std::string* holds = find_fact(*growth, "holder");
+    const std::string* round = find_fact(*growth, "round");
+    if (!holds || holds->empty() || !round) continue;
     const auto returns_as_much = [&](const auto& of_stack) {
       const auto& [stack, sizes] = of_stack;
       return evidence.work_of(stack).phase == WorkPhase::kEvaluation &&
              sizes.by_size.contains(made->largest_bytes) &&
-             short_line(tables, call_line(tables, stack)) == fact("round");
+             short_line(tables, call_line(tables, stack)) == *round;
     };
     if (std::ranges::any_of(evidence.graph.allocated, returns_as_much))
       by_line[leak_line(tables, holder.stack)].push_back({&holder, holder.count});

@@ -198,10 +198,7 @@ void find_leaking(const PracticeEvidence& evidence, const DeviceAnalysis& device
     uint64_t& kept_bytes = candidate.advice.evidence[0].second;
     kept_bytes += bytes;
     // Where steps are marked it is known when it could have been freed, and simulated.
-    const bool is_of_rounds =
-        std::ranges::find(finding.facts, "round", &std::pair<std::string, std::string>::first) !=
-        finding.facts.end();
-    if (is_of_rounds) candidate.held_bytes = kept_bytes;
+    if (find_fact(finding, "round")) candidate.held_bytes = kept_bytes;
   }
   for (auto& [name, candidate] : by_name) {
     candidate.is_of_leak = true;
