@@ -210,6 +210,10 @@ void group_by_frames(LineOf line_of, const std::vector<uint32_t> (&named)[2], Di
 
 /// Fills by_layer and layers.
 void group_by_layer(const std::vector<uint32_t> (&named)[2], Diff* diff) {
+  const auto may_have = [](const DiffSide& side) {
+    return side.device != nullptr && may_have_layers(*side.tables);
+  };
+  if (!may_have(diff->a) && !may_have(diff->b)) return;
   Rows rows;
   std::map<std::pair<std::string_view, std::string_view>, uint32_t> known;
   bool any_layer = false;

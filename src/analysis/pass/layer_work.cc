@@ -65,6 +65,12 @@ LayerWork where_of(const Tables& tables, uint32_t stack, const Work& work, WorkR
 
 }  // namespace
 
+bool may_have_layers(const Tables& tables) {
+  // An operation's name, and what else WorkReader knows of a layer, comes with kOperationFile.
+  const auto is_there = [&](std::string_view file) { return tables.strings.find(file).has_value(); };
+  return is_there(kOperationFile) || is_there(kLayerScopeFile) || is_there(kModuleFile);
+}
+
 LayerWork layer_work_of(const Tables& tables, uint32_t stack) {
   WorkReader reader(tables);
   return layer_work_of(tables, stack, &reader);

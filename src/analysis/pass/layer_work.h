@@ -25,6 +25,8 @@ struct LayerWork {
   std::string_view part;
 };
 LayerWork layer_work_of(const Tables& tables, uint32_t stack);
+/// Whether a stack there can have a layer; no look at the stacks.
+bool may_have_layers(const Tables& tables);
 /// The same of many stacks; `reader` is one of `tables`.
 LayerWork layer_work_of(const Tables& tables, uint32_t stack, WorkReader* reader);
 
