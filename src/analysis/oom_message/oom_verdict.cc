@@ -69,27 +69,31 @@ class PytorchExplainer : public OomExplainer {
   }
 
  private:
-  /// The process of the list that must be this one, seen from outside its container: without it the
-  /// device would hold more than there is.
-  const ProcessUse* own_process_in_list() const {
-    if (message_.process_in_use || !message_.capacity || !free_ || !reserved_) return nullptr;
-    const ByteRange used = range_of(*message_.capacity) - *free_;
-    const ProcessUse* own = nullptr;
-    for (const ProcessUse& process : message_.processes) {
-      const ByteRange in_use = range_of(process.in_use);
-      if (surely_less(in_use, *reserved_) || !surely_less(used, in_use + *reserved_)) continue;
-      if (own != nullptr) return nullptr;  // two could be it
-      own = &process;
-    }
-    return own;
+  /// The processes of the list of which one must be this one, seen from outside its container:
+  /// without it the device would hold more than there is.
+  std::vector<const ProcessUse*> own_process_candidates() const {
+    std::vector<const ProcessUse*> out;
+    if (message_.process_in_use || !message_.capacity || !free_ || !reserved_) return out;
+    ByteRange listed;
+    for (const ProcessUse& process : message_.processes) listed = listed + range_of(process.in_use);
+    if (!surely_less(range_of(*message_.capacity) - *free_, listed + *reserved_)) return out;
+    for (const ProcessUse& process : message_.processes)
+      if (!surely_less(range_of(process.in_use), *reserved_)) out.push_back(&process);
+    return out;
   }
 
   void tell_who_else() {
-    const ProcessUse* own = own_process_in_list();
+    const std::vector<const ProcessUse*> own = own_process_candidates();
     std::optional<ByteRange> in_use = maybe(message_.process_in_use);
-    if (own != nullptr) {
-      in_use = range_of(own->in_use);
-      verdict_.elsewhere.push_back("Process " + std::to_string(own->pid) +
+    if (!own.empty()) {
+      in_use = range_of(own[0]->in_use);
+      std::string which = "Process ";
+      for (const ProcessUse* process : own) {
+        const ByteRange of_it = range_of(process->in_use);
+        in_use = {std::min(in_use->least, of_it.least), std::max(in_use->most, of_it.most)};
+        which += (process == own[0] ? "" : " or ") + std::to_string(process->pid);
+      }
+      verdict_.elsewhere.push_back(which +
                                    " must be this process, under its PID outside of the container: "
                                    "otherwise more would be in use than the device has.");
     }
@@ -103,9 +107,13 @@ class PytorchExplainer : public OomExplainer {
     ByteRange others;
     std::string pids;
     for (const ProcessUse& process : message_.processes) {
-      if (&process == own) continue;
+      if (own.size() == 1 && &process == own[0]) continue;
       others = others + range_of(process.in_use);
       pids += (pids.empty() ? "" : ", ") + std::to_string(process.pid);
+    }
+    if (own.size() > 1) {
+      others = others - *in_use;
+      pids = "all of " + pids + " but this one; nvidia-smi on the host names them";
     }
     if (!pids.empty()) {
       verdict_.others_bytes = others;

@@ -164,6 +164,18 @@ TEST(OomVerdict, TheOneProcessThatMustBeThisOneIsNotAnother) {
   EXPECT_THAT(v.elsewhere[0], HasSubstr("must be this process"));
 }
 
+TEST(OomVerdict, OneOfTwoThatMayBeThisOneIsNotStopped) {
+  OomMessage m = message("224.00 MiB", "79.15 GiB", "180.94 MiB", "36.02 GiB", "2.02 GiB");
+  m.processes = {{1142, *parse_printed_size("40.11 GiB")}, {99, *parse_printed_size("38.84 GiB")}};
+  const OomVerdict v = explain_oom(m, false);
+  EXPECT_THAT(v.elsewhere[0], HasSubstr("Process 1142 or 99 must be this process"));
+  // Either of them, and both are not: the device has 79.15 GiB.
+  EXPECT_LE(v.others_bytes->least, parse_printed_size("38.84 GiB")->bytes);
+  EXPECT_GE(v.others_bytes->most, parse_printed_size("40.11 GiB")->bytes);
+  EXPECT_LT(v.others_bytes->most, parse_printed_size("40.20 GiB")->bytes);
+  EXPECT_THAT(v.advice[0].text, HasSubstr("all of 1142, 99 but this one"));
+}
+
 TEST(OomVerdict, OfTheHostATebibyteAtOnceIsAWrongSize) {
   OomMessage m{.framework = "pytorch", .backend = "CPU", .wording = OomWording::kPyTorchCpu};
   m.requested = exact_size((1ull << 40) - 1);
