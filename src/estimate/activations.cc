@@ -247,8 +247,10 @@ KeptTerms kept_by_output(const ModelShape& shape, const TrainingSetup& setup) {
   if (shape.final_norm) terms.push_back({"norms", t / whole * h * 2 * e});
   if (shape.masked_lm_head) terms.push_back({"head", t * h * 4 * e});
   if (!shape.output_layer) return terms;
-  const double logits =
-      t * static_cast<double>(shape.vocabulary) / static_cast<double>(setup.tensor);
+  // Transformers gathers what the ranks have of them, for the loss.
+  const bool is_split = shape.code == ModelCode::kMegatron;
+  const double logits = t * static_cast<double>(shape.vocabulary) /
+                        (is_split ? static_cast<double>(setup.tensor) : 1);
   double bytes = 0;
   if (shape.code == ModelCode::kMegatron) {
     // The logits as they come, and in fp32; the softmax is made in their place. The fused kernel

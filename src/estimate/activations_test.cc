@@ -136,6 +136,8 @@ TEST(Activations, LogitsAtTheirWorst) {
   EXPECT_EQ(logits(kLlama3_8b, {{"sequence", "100"}}), 14.0 * 100 * 128256);
   EXPECT_EQ(logits(kLlama3_8b, {{"sequence", "100"}, {"precision", "fp32"}}), 16.0 * 100 * 128256);
   EXPECT_EQ(logits(kLlama3_8b, {{"sequence", "100"}, {"fused-loss", "true"}}), 0);
+  EXPECT_EQ(logits(kLlama3_8b, {{"sequence", "100"}, {"tp", "8"}}), 14.0 * 100 * 128256)
+      << "Transformers gathers them";
   EXPECT_EQ(logits(kPaperGpt, {{"tp", "2"}}), 6.0 * s * b * 50304 / 2);
 }
 

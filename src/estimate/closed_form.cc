@@ -1,5 +1,7 @@
 #include "estimate/closed_form.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -35,6 +37,18 @@ void add_assumptions(const ModelShape& shape, const TrainingSetup& setup, Predic
       : setup.inference ? "run by Transformers, without gradients"
                         : "run by Transformers in a plain training loop",
       "the kind of configuration");
+  if (shape.quantization) {
+    const std::string& method = shape.quantization->method;
+    if (setup.inference)
+      add(fmt::format("matrices of layers quantized by {}: {:.2f} bits a weight, scales included; "
+                      "embeddings, norms and the output layer are not",
+                      method, shape.quantization->bits),
+          "quantization_config");
+    else
+      add("quantization_config (" + method + ") is left out: weights are trained in " +
+              precision_name(setup.precision),
+          "the kind of run");
+  }
   if (!setup.inference) {
     add(setup.attention == AttentionKernel::kFlash
             ? "attention by a flash kernel: scores are never stored whole"
@@ -66,7 +80,8 @@ void add_assumptions(const ModelShape& shape, const TrainingSetup& setup, Predic
     add((setup.names_sequence ? "a prompt of " + std::to_string(setup.prompt_tokens) + " tokens"
                               : "a prompt as long as the context, " +
                                     std::to_string(setup.prompt_tokens) + " tokens,") +
-            " is computed at once, with the logits of the last token",
+            " is computed at once, with the logits of " +
+            (shape.is_encoder ? "every token" : "the last token"),
         setup.names_sequence ? "--sequence" : "default; change with --sequence");
   }
   add("workspaces of libraries: " + std::to_string(setup.workspace_bytes >> 20) +
@@ -75,7 +90,8 @@ void add_assumptions(const ModelShape& shape, const TrainingSetup& setup, Predic
           ? "two of cuBLAS at 32 MiB, as on Hopper; change with --set workspace"
           : "two of cuBLAS, " + setup.measured_source + "; change with --set workspace");
   add(megatron ? "interval: 0.93 to 1.19 of the expected figure"
-               : "interval: 0.8 to 1.25 of the expected figure",
+               : "interval: 0.8 to 1.25 of the expected figure, and no less than the weights, the "
+                 "optimizer's state and the KV cache",
       megatron ? "the spread in docs/accuracy-megatron.md"
                : "a guess: there are no measured runs to compare with");
   add("reserved: up to a ninth more than allocated",
@@ -91,8 +107,15 @@ void add_assumptions(const ModelShape& shape, const TrainingSetup& setup, Predic
   }
 }
 
-PredictedBytes scaled(double expected, double low, double high) {
-  return {rounded(expected), rounded(expected * low), rounded(expected * high)};
+/// What is there whatever the run does: bytes that follow from the configuration alone.
+double certain_bytes(const std::vector<PredictedShare>& shares) {
+  double out = 0;
+  for (const PredictedShare& share : shares) {
+    const bool is_certain = share.category == Category::kOptimizerState ||
+                            share.category == Category::kKvCache || share.name == "weights";
+    if (is_certain) out += static_cast<double>(share.bytes);
+  }
+  return out;
 }
 
 /// Arithmetic is exact where nothing of a run is in it.
@@ -100,16 +123,17 @@ void set_peaks(const ModelShape& shape, const TrainingSetup& setup, double total
   const bool megatron = shape.code == ModelCode::kMegatron;
   const double low = megatron ? kMegatronLow : kTransformersLow,
                high = megatron ? kMegatronHigh : kTransformersHigh;
-  out->allocated = scaled(total, low, high);
+  const double at_least = megatron ? total * low : std::max(total * low, certain_bytes(out->at_peak));
+  out->allocated = PredictedBytes{rounded(total), rounded(at_least), rounded(total * high)};
   const double reserved = total * (1 + kReservedHigh) / 2;
-  out->reserved = PredictedBytes{rounded(reserved), rounded(total * low),
+  out->reserved = PredictedBytes{rounded(reserved), rounded(at_least),
                                  rounded(total * high * kReservedHigh)};
   const double measured = static_cast<double>(setup.device_constant_bytes);
   const bool known = setup.device_constant_bytes != 0;
   const double least = static_cast<double>(device_constant().least_bytes),
                most = static_cast<double>(device_constant().bytes);
   out->device = PredictedBytes{rounded(reserved + (known ? measured : kContextUsual)),
-                               rounded(total * low + (known ? measured : least)),
+                               rounded(at_least + (known ? measured : least)),
                                rounded(total * high * kReservedHigh + (known ? measured : most))};
 }
 

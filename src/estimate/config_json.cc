@@ -8,7 +8,7 @@ namespace {
 using Json = nlohmann::json;
 
 /// Takes the members of the outermost object as they come; deeper objects are skipped, but for
-/// those that hold the text model of a model of several kinds.
+/// quantization_config.
 class TopLevelKeys : public nlohmann::json_sax<Json> {
  public:
   ConfigValues values;
@@ -38,6 +38,7 @@ class TopLevelKeys : public nlohmann::json_sax<Json> {
   }
   bool key(std::string& name) override {
     if (depth_ == 1) key_ = name;
+    if (depth_ == 2) member_ = name;
     return true;
   }
   bool parse_error(size_t offset, const std::string&,
@@ -58,6 +59,8 @@ class TopLevelKeys : public nlohmann::json_sax<Json> {
     }
     if (depth_ == 2) {
       in_list_ = list;
+      is_quantization_ = !list && key_ == "quantization_config";
+      if (is_quantization_) values.set(key_, true);
       is_numbers_ = is_texts_ = true;
       has_first_text_ = false;
       list_.clear();
@@ -82,13 +85,16 @@ class TopLevelKeys : public nlohmann::json_sax<Json> {
       const std::string* text = std::get_if<std::string>(&value);
       is_texts_ = is_texts_ && text != nullptr && texts_.size() < kMaxList;
       if (is_texts_) texts_.push_back(*text);
+    } else if (depth_ <= 3 && is_quantization_) {
+      values.set(key_ + "." + member_, std::move(value));
     }
     return true;
   }
 
   int depth_ = 0;
   bool in_list_ = false, is_numbers_ = false, is_texts_ = false, has_first_text_ = false;
-  std::string key_;
+  bool is_quantization_ = false;
+  std::string key_, member_;
   ConfigList list_;
   ConfigTexts texts_;
 };

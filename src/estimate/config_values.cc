@@ -31,6 +31,12 @@ bool ConfigValues::is_null(std::string_view name) const {
   return it != values_.end() && std::holds_alternative<std::monostate>(it->second);
 }
 
+bool ConfigValues::is_positive(std::string_view name) const {
+  const ConfigValue* value = find(name);
+  const double* number = value == nullptr ? nullptr : std::get_if<double>(value);
+  return number != nullptr && *number > 0;
+}
+
 bool ConfigValues::has(std::string_view name) const { return find(name) != nullptr; }
 
 Result<uint64_t> ConfigValues::count(std::string_view name, uint64_t fallback, uint64_t least,

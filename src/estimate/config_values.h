@@ -19,11 +19,13 @@ using ConfigValue =
 
 /// Names as Python would write them: "--num-layers" and "num_layers" are both "num_layers". Values
 /// that are neither plain nor a list of numbers or of texts are left out: nothing here needs them.
+/// But "quantization_config.bits" is a member of that object, of a list its last value.
 class ConfigValues {
  public:
   void set(std::string_view name, ConfigValue value);
   bool has(std::string_view name) const;  ///< present and not null
   bool is_null(std::string_view name) const;
+  bool is_positive(std::string_view name) const;  ///< a number above 0
   size_t size() const { return values_.size(); }
 
   /// The value, or `fallback` where it is absent. Errors: kBadInput, one sentence, where it is of

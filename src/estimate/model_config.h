@@ -21,6 +21,10 @@ bool is_megatron_config(const ConfigValues& values);
 Result<ModelShape> huggingface_shape(const ConfigValues& values);
 Result<ModelShape> megatron_shape(const ConfigValues& values);
 
+class ConfigReader;
+/// quantization_config, where there is one.
+void read_quantization(ConfigReader& read, ModelShape& shape);
+
 /// Reads values and keeps the first error, so that a dialect is one list of reads.
 class ConfigReader {
  public:
@@ -31,6 +35,7 @@ class ConfigReader {
   uint64_t required(const char* name, uint64_t most);
   double share(const char* name, double fallback);
   bool flag(const char* name, bool fallback) const { return values_.flag(name, fallback); }
+  bool is_positive(const char* name) const { return values_.is_positive(name); }
   std::string text(const char* name) const { return values_.text(name); }
   bool has(const char* name) const { return values_.has(name); }
   bool is_null(const char* name) const { return values_.is_null(name); }

@@ -124,6 +124,7 @@ void read_gpt_neox(Reader& read, ModelShape& shape) {
 
 void read_bert(Reader& read, ModelShape& shape) {
   read_width(read, shape);
+  shape.is_encoder = true;
   shape.learned_positions = shape.trained_positions;
   shape.token_types = read.count("type_vocab_size", 2, kMaxVocabulary);
   shape.qkv_bias = shape.output_bias = shape.mlp_bias = shape.norm_bias = true;
@@ -252,6 +253,7 @@ Result<ModelShape> huggingface_shape(const ConfigValues& values) {
   if ((has_experts || shape.latent) && !read.error()) read_huggingface_experts(read, shape);
   shape.weight_bytes =
       element_bytes(read.has("dtype") ? read.text("dtype") : read.text("torch_dtype"));
+  read_quantization(read, shape);
   if (read.error()) return std::unexpected(*read.error());
   return shape;
 }

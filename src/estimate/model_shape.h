@@ -29,6 +29,12 @@ struct ExpertShape {
   std::vector<bool> in_layer;  ///< which layers have experts
 };
 
+/// Of the matrices of layers; embeddings, norms and the output layer stay as they are.
+struct WeightQuantization {
+  std::string method;  ///< as quantization_config calls it
+  double bits = 0;     ///< a weight, with its share of scales and zero points
+};
+
 struct ModelShape {
   std::string family;  ///< "llama", "gpt2", …; "megatron"
   ModelCode code = ModelCode::kTransformers;
@@ -72,6 +78,9 @@ struct ModelShape {
   ExpertShape experts;
   uint64_t extra_prediction_layers = 0;  ///< multi-token prediction
 
+  bool is_encoder = false;  ///< of the only stack: every token sees all, so nothing is cached
+
+  std::optional<WeightQuantization> quantization;
   uint64_t weight_bytes = 0;  ///< of an element, as the configuration says; 0: it does not
   std::vector<Assumption> assumptions;  ///< defaults that were taken because the file is silent
 

@@ -148,6 +148,21 @@ double cache_bytes(const ModelShape& shape, const TrainingSetup& setup, uint64_t
   return static_cast<double>(tokens) * width * static_cast<double>(setup.cache_element_bytes);
 }
 
+/// Bytes of all weights as they are served.
+double weights_held(const ModelShape& shape, const TrainingSetup& setup, const RankContents& rank) {
+  const double element = element_bytes(setup.precision);
+  const double all = held_by_rank(shape, setup, rank).all();
+  if (!shape.quantization) return all * element;
+  double quantized = 0;
+  const auto add = [&](const WeightGroups& groups) {
+    quantized += held_elements(groups, shape, setup).matrices;
+  };
+  for (uint64_t layer : rank.layers) add(layer_weights(shape, layer));
+  for (uint64_t i = 0; rank.has_embedding && i < shape.encoder_layers; ++i)
+    add(encoder_layer_weights(shape, i));
+  return (all - quantized) * element + quantized * shape.quantization->bits / 8;
+}
+
 }  // namespace
 
 RankContents rank_contents(const ModelShape& shape, const TrainingSetup& setup, uint64_t stage) {
@@ -186,9 +201,11 @@ RankBytes inference_bytes(const ModelShape& shape, const TrainingSetup& setup, u
   const double element = element_bytes(setup.precision), batch = static_cast<double>(setup.batch);
   RankBytes out;
   out.name = "stage " + std::to_string(stage + 1) + " of " + std::to_string(setup.pipeline);
-  out.add(Category::kParameter, "weights", held_by_rank(shape, setup, rank).all() * element);
-  for (uint64_t layer : rank.layers)
+  out.add(Category::kParameter, "weights", weights_held(shape, setup, rank));
+  for (uint64_t layer : rank.layers) {
+    if (shape.is_encoder) break;
     out.add(Category::kKvCache, "keys and values", batch * cache_bytes(shape, setup, layer));
+  }
   out.add(Category::kWorkspace, "workspaces of libraries",
           static_cast<double>(setup.workspace_bytes));
   // A prompt runs through one layer at a time: its input and residual, and the widest that is
@@ -201,8 +218,11 @@ RankBytes inference_bytes(const ModelShape& shape, const TrainingSetup& setup, u
   out.add(Category::kActivation, "the layer in use",
           tokens * element * (2 * static_cast<double>(shape.hidden) + std::max(mlp, attention)));
   if (rank.has_output && shape.output_layer) {
-    out.add(Category::kActivation, "logits of the last token",
-            batch * static_cast<double>(shape.vocabulary) / tensor * 4);
+    const double vocabulary = static_cast<double>(shape.vocabulary);
+    if (shape.is_encoder)
+      out.add(Category::kActivation, "logits", tokens * vocabulary * element);
+    else
+      out.add(Category::kActivation, "logits of the last token", batch * vocabulary * 4);
   }
   return out;
 }

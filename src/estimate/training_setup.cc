@@ -254,8 +254,35 @@ Status check(const ModelShape& shape, const TrainingSetup& s) {
                  std::to_string(s.context_tokens));
   if (s.distributed_optimizer && shape.code != ModelCode::kMegatron)
     return wrong("distributed-optimizer is Megatron's option; use --zero 1");
+  if (s.zero_stage > 0 && s.fsdp) return wrong("zero and fsdp are the same thing: give one");
+  const uint64_t longest = s.inference ? std::max(s.context_tokens, s.prompt_tokens) : s.sequence;
+  if (shape.learned_positions != 0 && longest > shape.learned_positions)
+    return wrong("the model has a table of " + std::to_string(shape.learned_positions) +
+                 " positions: " + std::to_string(longest) + " tokens cannot be run");
   if (s.zero_stage > 0 && s.distributed_optimizer)
     return wrong("zero and distributed-optimizer are the same thing: give one");
+  return {};
+}
+
+/// Options that this kind of run or model does not have, and those that need another one.
+Status check_options(const ModelShape& shape, const TrainingSetup& s,
+                     const std::vector<SetupOption>& options) {
+  constexpr std::array kOfInference = {"context", "kv-dtype", "page"};
+  constexpr std::array kOfTraining = {"optimizer", "checkpointing", "micro-batches", "zero",
+                                      "fsdp", "distributed-optimizer", "fused-loss"};
+  for (const auto& [name, text] : options) {
+    if (text == "false" || text == "0" || text == "none") continue;
+    const auto is_name = [&](const char* one) { return name == one; };
+    const bool is_of_cache = std::ranges::any_of(kOfInference, is_name);
+    if (is_of_cache && !s.inference)
+      return fail(ErrorCode::kUsage, name + " is of the KV cache: give it with --inference");
+    if (is_of_cache && shape.is_encoder)
+      return fail(ErrorCode::kUsage, name + " is of the KV cache, and this model has none");
+    if (s.inference && std::ranges::any_of(kOfTraining, is_name))
+      return fail(ErrorCode::kUsage, name + " is of training: give it without --inference");
+    if ((name == "zero" || name == "fsdp") && s.data * s.context == 1)
+      return fail(ErrorCode::kUsage, name + " splits over data-parallel ranks: give --dp");
+  }
   return {};
 }
 
@@ -296,6 +323,7 @@ Result<TrainingSetup> training_setup(const ConfigValues& values, const ModelShap
   if (setup.cache_element_bytes == 0)
     setup.cache_element_bytes = setup.precision == TrainingPrecision::kFp32 ? 4 : 2;
   if (auto done = check(shape, setup); !done) return std::unexpected(done.error());
+  if (auto done = check_options(shape, setup, options); !done) return std::unexpected(done.error());
   return setup;
 }
 
