@@ -36,7 +36,7 @@ int estimate_command(EstimateCommandLine& line) {
       (arguments.batch.size() > 9 ||
        !std::ranges::all_of(arguments.batch, [](char c) { return c >= '0' && c <= '9'; }) ||
        std::stoul(arguments.batch) == 0)) {
-    return usage("--batch takes a number above 0, or auto");
+    return usage("--batch takes a number from 1 to 999999999, or auto");
   }
   if (arguments.batch == "auto" && arguments.capacity.empty()) {
     return usage("--batch auto finds the largest batch that fits: give the size with --capacity");

@@ -260,7 +260,7 @@ KeptTerms kept_by_output(const ModelShape& shape, const TrainingSetup& setup) {
   } else if (!setup.fused_loss) {
     // Backward of the loss: the logits that the caller holds, the softmax, its gradient, the
     // gradient of the logits.
-    bytes = e + 4 + 4 + 4;
+    bytes = e + 3 * (shape.upcasts_logits || is_autocast(setup.precision) ? 4 : e);
   }
   terms.push_back({"logits and loss", logits * bytes});
   return terms;

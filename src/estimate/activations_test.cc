@@ -138,6 +138,13 @@ TEST(Activations, LogitsAtTheirWorst) {
   EXPECT_EQ(logits(kLlama3_8b, {{"sequence", "100"}, {"fused-loss", "true"}}), 0);
   EXPECT_EQ(logits(kLlama3_8b, {{"sequence", "100"}, {"tp", "8"}}), 14.0 * 100 * 128256)
       << "Transformers gathers them";
+  // BERT's loss is in the type of the logits.
+  constexpr const char* kBert =
+      R"({"model_type": "bert", "num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 2,
+          "intermediate_size": 128, "vocab_size": 30522, "max_position_embeddings": 512})";
+  const double tokens = 100 * 30522;
+  EXPECT_EQ(logits(kBert, {{"sequence", "100"}, {"precision", "bf16"}}), 8 * tokens);
+  EXPECT_EQ(logits(kBert, {{"sequence", "100"}, {"precision", "amp-bf16"}}), 14 * tokens);
   EXPECT_EQ(logits(kPaperGpt, {{"tp", "2"}}), 6.0 * s * b * 50304 / 2);
 }
 

@@ -53,7 +53,9 @@ void add_assumptions(const ModelShape& shape, const TrainingSetup& setup, Predic
     add(setup.attention == AttentionKernel::kFlash
             ? "attention by a flash kernel: scores are never stored whole"
             : "attention by separate operators: scores are stored",
-        setup.attention == AttentionKernel::kFlash ? "default" : "configuration or option");
+        setup.attention == AttentionKernel::kFlash ? "default"
+        : shape.has_eager_attention                ? "Transformers' default for this family"
+                                                   : "configuration or option");
     if (shape.experts.count != 0) {
       add(setup.capacity_factor > 0 ? "each expert takes tokens up to its capacity"
                                     : "tokens spread evenly over experts",

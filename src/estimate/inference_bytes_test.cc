@@ -90,6 +90,51 @@ TEST(InferenceBytes, AnEncoderCachesNothing) {
             "context is of the KV cache, and this model has none");
 }
 
+// Transformers 5.23 refuses sdpa for it, as it caps scores.
+constexpr const char* kGemma2_2b =
+    R"({"model_type": "gemma2", "num_hidden_layers": 26, "hidden_size": 2304, "num_attention_heads": 8,
+        "num_key_value_heads": 4, "head_dim": 256, "intermediate_size": 9216, "vocab_size": 256000,
+        "max_position_embeddings": 8192, "torch_dtype": "bfloat16"})";
+
+TEST(InferenceBytes, ScoresOfAttentionByOperators) {
+  const Prediction p = predicted(kGemma2_2b, {{"inference", "true"}, {"context", "1000"}});
+  EXPECT_EQ(share_bytes(p, Category::kActivation, "attention scores"),
+            8u * 1000 * 1000 * (2 + 4 + 2));
+  const Prediction flash = predicted(
+      kGemma2_2b, {{"inference", "true"}, {"context", "1000"}, {"attention", "flash"}});
+  EXPECT_EQ(share_bytes(flash, Category::kActivation, "attention scores"), 0u);
+}
+
+TEST(TrainingSetup, AttentionByOperatorsWhereTransformersHasNoKernel) {
+  const auto of = [](const char* config) { return setup_of(read_case(config), {}).attention; };
+  EXPECT_EQ(of(kGemma2_2b), AttentionKernel::kUnfused);
+  EXPECT_EQ(of(kLlama3_8b), AttentionKernel::kFlash);
+}
+
+TEST(ModelHeads, AClassifierHasNoOutputLayer) {
+  const auto weights_of = [](const char* kind) {
+    std::string config(kLlama3_8b);
+    config.insert(config.rfind('}'), std::string(R"(, "architectures": [")") + kind + "\"]");
+    return weights(config);
+  };
+  const double table = 128256 * 4096 * 2.0;
+  EXPECT_EQ(weights_of("LlamaForCausalLM") - weights_of("LlamaModel"), table);
+  EXPECT_EQ(weights_of("LlamaForSequenceClassification") - weights_of("LlamaModel"), 2 * 4096 * 2);
+}
+
+TEST(LayerTypes, AreReadWhereNoLayerHasAWindow) {
+  const auto error_of = [](const std::string& types) {
+    std::string config(kLlama3_8b);
+    config.insert(config.rfind('}'), R"(, "layer_types": [)" + types + "]");
+    auto read = read_configuration(config);
+    return read ? "" : read.error().message;
+  };
+  EXPECT_EQ(error_of("\"full_attention\""), "layer_types has 1 entries for 32 layers");
+  std::string linear = "\"linear_attention\"";
+  for (int i = 1; i < 32; ++i) linear += ", \"full_attention\"";
+  EXPECT_THAT(error_of(linear), HasSubstr("\"linear_attention\", which is unknown"));
+}
+
 TEST(InferenceBytes, NoMoreTokensThanLearnedPositions) {
   EXPECT_EQ(refused(kGpt2, {{"sequence", "1024"}}), "");
   EXPECT_EQ(refused(kGpt2, {{"sequence", "1025"}}),

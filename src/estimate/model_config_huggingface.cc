@@ -21,24 +21,39 @@ void read_width(Reader& read, ModelShape& shape) {
   shape.attention_dropout = read.share("attention_dropout", 0);
 }
 
+void check_layer_types(Reader& read, const ModelShape& shape) {
+  const ConfigTexts* types = read.texts("layer_types");
+  if (types == nullptr) return;
+  if (types->size() != shape.layers)
+    return read.refuse(ErrorCode::kBadInput, "layer_types has " + std::to_string(types->size()) +
+                                                 " entries for " + std::to_string(shape.layers) +
+                                                 " layers");
+  const auto unknown = std::ranges::find_if(*types, [](const std::string& type) {
+    return type != "sliding_attention" && type != "full_attention";
+  });
+  if (unknown != types->end())
+    read.refuse(ErrorCode::kUnsupported,
+                "layer_types has " + in_quotes(*unknown) + ", which is unknown for this family");
+}
+
 /// Which layers have the window: as layer_types says, or else as the family's class has it.
 template <class Rule>
 void read_window_layers(Reader& read, ModelShape& shape, Rule has_window) {
+  check_layer_types(read, shape);
+  if (read.error()) return;
   const ConfigTexts* types = read.texts("layer_types");
-  if (types && types->size() != shape.layers) {
-    read.refuse(ErrorCode::kBadInput, "layer_types has " + std::to_string(types->size()) +
-                                          " entries for " + std::to_string(shape.layers) +
-                                          " layers");
-    return;
-  }
-  for (uint64_t i = 0; i < shape.layers; ++i) {
-    if (types && (*types)[i] != "sliding_attention" && (*types)[i] != "full_attention") {
-      read.refuse(ErrorCode::kUnsupported, "layer_types has " + in_quotes((*types)[i]) +
-                                               ", which is unknown for this family");
-      return;
-    }
+  for (uint64_t i = 0; i < shape.layers; ++i)
     shape.window_in_layer.push_back(types ? (*types)[i] == "sliding_attention" : has_window(i));
-  }
+}
+
+/// Heads that Transformers' classes of a decoder have in place of the output layer.
+void read_decoder_head(Reader& read, ModelShape& shape) {
+  const std::string kind = read.text("architectures_0");
+  const bool classifies = kind.ends_with("ForSequenceClassification");
+  if (!classifies && !kind.ends_with("Model")) return;
+  if (kind.ends_with("HeadModel") || kind.ends_with("HeadsModel")) return;  // GPT-2's
+  shape.output_layer = shape.output_layer_bias = shape.tied = false;
+  if (classifies) shape.classes = read.count("num_labels", 2, kMaxVocabulary, 1);
 }
 
 /// Qwen's windows are off unless they are switched on, and then not in every layer; of Qwen 3 with
@@ -88,6 +103,7 @@ void read_gemma(Reader& read, ModelShape& shape) {
   if (shape.family == "gemma") return;
   shape.norms_per_layer = 4;
   shape.caps_scores = shape.family == "gemma2" && caps_scores_by(read);
+  shape.has_eager_attention = shape.family == "gemma2";  // _supports_sdpa is False, 5.23
   if (shape.family == "gemma3_text") shape.qk_norm_size = shape.head_dim;
   shape.sliding_window = read.count("sliding_window", 4096, kMaxTokens);
   // Gemma 2: every other layer sees a window; Gemma 3: all but each sixth.
@@ -125,6 +141,7 @@ void read_gpt_neox(Reader& read, ModelShape& shape) {
 void read_bert(Reader& read, ModelShape& shape) {
   read_width(read, shape);
   shape.is_encoder = true;
+  shape.upcasts_logits = false;
   shape.learned_positions = shape.trained_positions;
   shape.token_types = read.count("type_vocab_size", 2, kMaxVocabulary);
   shape.qkv_bias = shape.output_bias = shape.mlp_bias = shape.norm_bias = true;
@@ -162,6 +179,7 @@ void read_t5(Reader& read, ModelShape& shape) {
   shape.relative_buckets = read.count("relative_attention_num_buckets", 32, kMaxTokens);
   shape.trained_positions = read.count("n_positions", 0, kMaxTokens);
   shape.gated_mlp = read.text("feed_forward_proj").starts_with("gated-");
+  shape.upcasts_logits = false;
   shape.has_cross_attention = shape.normalises_in_fp32 = shape.softmax_in_fp32 = true;
   shape.tied = read.flag("tie_word_embeddings", true);
   shape.hidden_dropout = shape.attention_dropout = read.share("dropout_rate", 0.1);
@@ -253,6 +271,8 @@ Result<ModelShape> huggingface_shape(const ConfigValues& values) {
   if ((has_experts || shape.latent) && !read.error()) read_huggingface_experts(read, shape);
   shape.weight_bytes =
       element_bytes(read.has("dtype") ? read.text("dtype") : read.text("torch_dtype"));
+  if (family != "t5") check_layer_types(read, shape);
+  if (family != "t5" && !shape.is_encoder) read_decoder_head(read, shape);
   read_quantization(read, shape);
   if (read.error()) return std::unexpected(*read.error());
   return shape;

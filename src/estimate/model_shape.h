@@ -60,7 +60,7 @@ struct ModelShape {
   bool output_layer_bias = false;
   bool masked_lm_head = false;  ///< BERT: a dense layer and a norm before the output
   bool pooler = false;
-  uint64_t classes = 0;              ///< of a classifier behind the pooler
+  uint64_t classes = 0;              ///< of a classifier: behind the pooler, or in its place
   bool has_cross_attention = false;  ///< the decoder's layers look at the encoder
   bool normalises_in_fp32 = false;   ///< RMSNorm of Transformers
   bool scales_norm_in_fp32 =
@@ -78,6 +78,8 @@ struct ModelShape {
   ExpertShape experts;
   uint64_t extra_prediction_layers = 0;  ///< multi-token prediction
 
+  bool has_eager_attention = false;  ///< Transformers has no kernel for it, only operators
+  bool upcasts_logits = true;        ///< the loss is computed over an fp32 copy
   bool is_encoder = false;  ///< of the only stack: every token sees all, so nothing is cached
 
   std::optional<WeightQuantization> quantization;

@@ -116,7 +116,7 @@ WeightGroups output_weights(const ModelShape& shape) {
   if (shape.pooler)
     add_linear(out, "head", shape.hidden, shape.hidden, true, WeightSplit::kWhole, true);
   if (shape.classes != 0)
-    add_linear(out, "head", shape.hidden, shape.classes, true, WeightSplit::kWhole, true);
+    add_linear(out, "head", shape.hidden, shape.classes, shape.pooler, WeightSplit::kWhole, true);
   if (shape.masked_lm_head) {
     add_linear(out, "head", shape.hidden, shape.hidden, true, WeightSplit::kWhole, true);
     add_norm(out, shape, shape.hidden);

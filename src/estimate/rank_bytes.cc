@@ -217,6 +217,11 @@ RankBytes inference_bytes(const ModelShape& shape, const TrainingSetup& setup, u
       static_cast<double>((2 * shape.heads + 2 * shape.kv_heads) * shape.head_dim) / tensor;
   out.add(Category::kActivation, "the layer in use",
           tokens * element * (2 * static_cast<double>(shape.hidden) + std::max(mlp, attention)));
+  // As they come, the softmax in fp32, and that in the type of the weights.
+  if (setup.attention == AttentionKernel::kUnfused)
+    out.add(Category::kActivation, "attention scores",
+            tokens * static_cast<double>(setup.prompt_tokens) * static_cast<double>(shape.heads) /
+                tensor * (2 * element + 4));
   if (rank.has_output && shape.output_layer) {
     const double vocabulary = static_cast<double>(shape.vocabulary);
     if (shape.is_encoder)

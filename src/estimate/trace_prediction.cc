@@ -206,6 +206,9 @@ Prediction predict_from_trace(const StepTrace& trace, const TraceScenario& scena
   prediction.device = whole;
   prediction.at_peak = shares_at(trace, peaks.live_event);
   assume(trace, scenario, peaks, &prediction);
+  if (prediction.method != EstimateMethod::kTraceOfModel)
+    prediction.unknown.push_back(
+        "what the script does after its second step: longer sequences, validation, checkpoints.");
   return prediction;
 }
 

@@ -298,6 +298,7 @@ Result<TrainingSetup> training_setup(const ConfigValues& values, const ModelShap
   } else if (shape.weight_bytes == 4) {
     setup.precision = TrainingPrecision::kFp32;
   }
+  if (shape.has_eager_attention) setup.attention = AttentionKernel::kUnfused;
   if (read.error()) return std::unexpected(*read.error());
   const auto names = [&](const char* name) {
     return std::ranges::any_of(options,
