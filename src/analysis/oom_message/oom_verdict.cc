@@ -131,12 +131,19 @@ class PytorchExplainer : public OomExplainer {
 
   void decide() {
     if (!requested_ || is_of_host()) return decide_without_numbers();
+    const ByteRange live = allocated_.value_or(exactly(0));
+    if (message_.capacity && surely_less(range_of(*message_.capacity), live))
+      return cannot_tell("The figures contradict each other: " + message_.allocated->text +
+                         " of live tensors on a device of " + message_.capacity->text + ".");
     if (message_.capacity && surely_less(range_of(*message_.capacity), *requested_)) {
       because("The request alone, " + message_.requested->text + ", is more than the device has, " +
               message_.capacity->text + ".");
       verdict_.shortage_bytes = *requested_ - range_of(*message_.capacity);
       return conclude(OomCause::kWantOfMemory,
-                      "Not enough memory: no setting can make this request fit on this device.");
+                      is_wrong_size(*message_.requested)
+                          ? "Not enough memory: no device has as much, so a size is probably wrong."
+                          : "Not enough memory: no setting can make this request fit on this "
+                            "device.");
     }
     if (message_.wording == OomWording::kPyTorchMps) return decide_mps();
     if (message_.is_own_limit) {
@@ -155,7 +162,7 @@ class PytorchExplainer : public OomExplainer {
           "The message says that the allocator of a MemPool refused; the device's figures may not "
           "be the reason.");
     }
-    if (message_.capacity && allocated_ && !unallocated_ &&
+    if (message_.capacity && allocated_ && (!unallocated_ || !free_) &&
         surely_less(range_of(*message_.capacity), *allocated_ + *requested_)) {
       because("Live tensors and the request, " + range_text(*allocated_ + *requested_) +
               ", are more than the device has, " + message_.capacity->text + ".");
@@ -249,6 +256,11 @@ class PytorchExplainer : public OomExplainer {
     return allocated_ && reserved_ && unallocated_->most < reserved_->least / kWorthShare;
   }
 
+  /// Then they are the larger lever.
+  bool others_hold_more() const {
+    return verdict_.others_bytes && reserved_ && surely_less(*reserved_, *verdict_.others_bytes);
+  }
+
   void tell_full() {
     is_told_full_ = true;
     because("Free within PyTorch's segments are " + range_text(*unallocated_) + " of " +
@@ -259,6 +271,11 @@ class PytorchExplainer : public OomExplainer {
                                                message_.allowed->text + " are live tensors.");
     const std::string all =
         message_.capacity ? message_.capacity->text : range_text(*reserved_) + " reserved";
+    if (others_hold_more())
+      return conclude(OomCause::kWantOfMemory,
+                      "The device is full: other processes hold " +
+                          range_text(*verdict_.others_bytes) + " of " + all +
+                          ", the live tensors of this one " + live + ".");
     conclude(OomCause::kWantOfMemory,
              "The device is full: " + live + " of " + all + " are live tensors" +
                  (other_pids_.empty() ? "." : " of this process."));
@@ -310,15 +327,16 @@ class PytorchExplainer : public OomExplainer {
   void advise() {
     advise_on_size();
     const std::optional<ByteRange>& others = verdict_.others_bytes;
+    const bool is_for_want = verdict_.cause == OomCause::kWantOfMemory;
     const std::string stop_others = "Stop the other processes on the device (" + other_pids_ + "): ";
     if (verdict_.cause == OomCause::kFragmentation) {
-      // Where they hold more than this process, that is the larger lever.
-      if (others && reserved_ && surely_less(*reserved_, *others))
-        add_advice(stop_others + "they hold more than this one.");
+      if (others_hold_more()) add_advice(stop_others + "they hold more than this one.");
       advise_against_fragmentation();
     } else if (verdict_.cause == OomCause::kOwnLimit) {
       advise_higher_limit();
-    } else if (verdict_.cause == OomCause::kWantOfMemory && others && verdict_.shortage_bytes &&
+    } else if (is_for_want && is_told_full_ && others_hold_more()) {
+      add_advice(stop_others + "they hold more than this one. Or use another device.");
+    } else if (is_for_want && others && verdict_.shortage_bytes &&
                surely_at_least(*others, *verdict_.shortage_bytes)) {
       add_advice(stop_others + "they hold enough.");
     }

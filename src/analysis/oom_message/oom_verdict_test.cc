@@ -117,7 +117,7 @@ TEST(OomVerdict, RoomThatTheDriverHadIsNoFragmentation) {
 
 TEST(OomVerdict, MoreThanTheDeviceHasCanNeverFit) {
   const OomVerdict v = explain_oom(
-      message("130206.04 GiB", "23.56 GiB", "16.57 GiB", "5.45 GiB", "1.17 GiB"), false);
+      message("130.04 GiB", "23.56 GiB", "16.57 GiB", "5.45 GiB", "1.17 GiB"), false);
   EXPECT_EQ(v.cause, OomCause::kWantOfMemory);
   EXPECT_THAT(v.summary, HasSubstr("no setting"));
 }
@@ -174,6 +174,41 @@ TEST(OomVerdict, OneOfTwoThatMayBeThisOneIsNotStopped) {
   EXPECT_GE(v.others_bytes->most, parse_printed_size("40.11 GiB")->bytes);
   EXPECT_LT(v.others_bytes->most, parse_printed_size("40.20 GiB")->bytes);
   EXPECT_THAT(v.advice[0].text, HasSubstr("all of 1142, 99 but this one"));
+}
+
+TEST(OomVerdict, OfAFullDeviceTheProcessThatHoldsMostComesFirst) {
+  OomMessage m = message("1.00 GiB", "79.15 GiB", "500.00 MiB", "17.00 GiB", "600.00 MiB");
+  m.process_in_use = parse_printed_size("18.60 GiB");
+  m.processes = {{77, *parse_printed_size("60.00 GiB")}};
+  const OomVerdict v = explain_oom(m, false);
+  EXPECT_EQ(v.cause, OomCause::kWantOfMemory);
+  EXPECT_THAT(v.summary, HasSubstr("other processes hold 60.0 GiB of 79.15 GiB"));
+  EXPECT_THAT(v.advice[0].text, HasSubstr("Stop the other processes on the device (77)"));
+}
+
+// 12.13 GiB and 3.91 GiB are more than 15.56 GiB, however they were rounded.
+TEST(OomVerdict, LiveTensorsAndTheRequestAboveTheDeviceAreWantOfMemoryWithoutWhatIsFree) {
+  OomMessage m = message("3.91 GiB", "15.56 GiB", "1.00 GiB", "12.13 GiB", "15.13 MiB");
+  m.free.reset();
+  m.backend = "XPU";
+  const OomVerdict v = explain_oom(m, false);
+  EXPECT_EQ(v.cause, OomCause::kWantOfMemory);
+  EXPECT_LE(v.shortage_bytes->least, parse_printed_size("0.48 GiB")->bytes);
+  EXPECT_GE(v.shortage_bytes->most, parse_printed_size("0.48 GiB")->bytes);
+}
+
+TEST(OomVerdict, FiguresThatContradictEachOtherExplainNothing) {
+  const OomVerdict v =
+      explain_oom(message("1.00 GiB", "24.00 GiB", "1.00 GiB", "90.00 GiB", "1.00 GiB"), false);
+  EXPECT_EQ(v.cause, OomCause::kCannotTell);
+  EXPECT_THAT(v.reasons[0], HasSubstr("contradict each other"));
+}
+
+TEST(OomVerdict, OfADeviceATebibyteAtOnceIsAWrongSize) {
+  const OomVerdict v =
+      explain_oom(message("130206.04 GiB", "23.56 GiB", "16.57 GiB", "5.45 GiB", "1.17 GiB"), false);
+  EXPECT_EQ(v.cause, OomCause::kWantOfMemory);
+  EXPECT_THAT(v.summary, HasSubstr("a size is probably wrong"));
 }
 
 TEST(OomVerdict, OfTheHostATebibyteAtOnceIsAWrongSize) {
