@@ -20,7 +20,7 @@ std::string estimate_config(const std::string& config, const std::string& subjec
                             const std::string& capacity, bool table, const std::string& prices) {
   ConfigurationRequest request{subject, options, std::nullopt, table, prices};
   if (!capacity.empty()) {
-    auto bytes = parse_size(capacity);
+    auto bytes = parse_capacity(capacity);
     if (!bytes) raise(bytes.error());
     request.capacity_bytes = *bytes;
   }

@@ -156,8 +156,7 @@ class LayerTerms {
   void experts() {
     const ExpertShape& experts = shape_.experts;
     const double own_tokens = tokens_ / whole_;
-    const double expert_tensor =
-        static_cast<double>(megatron_ ? setup_.expert_tensor : setup_.tensor);
+    const double expert_tensor = static_cast<double>(setup_.expert_tensor);
     double routed =
         own_tokens * static_cast<double>(experts.per_token) * (whole_ > 1 ? expert_tensor : 1);
     if (setup_.capacity_factor > 0) routed *= setup_.capacity_factor;

@@ -27,6 +27,23 @@ constexpr double kMostModelBytes = 4e18;
 
 uint64_t rounded(double bytes) { return static_cast<uint64_t>(std::llround(bytes)); }
 
+/// "bf16" names several ways to train; which one is meant decides over twice the memory.
+void add_precision(const TrainingSetup& setup, Prediction* out) {
+  if (setup.fsdp || setup.precision == TrainingPrecision::kFp32) return;  // add_assumptions() says it
+  const std::string name = precision_name(setup.precision);
+  const std::string type = name.substr(name.find('-') + 1);
+  out->assumptions.push_back(
+      is_autocast(setup.precision)
+          ? Assumption{"weights, gradients and the optimizer's state in fp32, autocast to " + type,
+                       "--precision " + name}
+      : setup.zero_stage > 0
+          ? Assumption{"weights in " + type + "; ZeRO keeps an fp32 copy of them and fp32 states",
+                       "--precision " + name + ", and DeepSpeed's way"}
+          : Assumption{"weights, gradients and the optimizer's state in " + type +
+                           ", no fp32 copy; bf16=True of Trainer is --precision amp-bf16",
+                       "--precision " + name});
+}
+
 void add_assumptions(const ModelShape& shape, const TrainingSetup& setup, Prediction* out) {
   const auto add = [&](std::string what, std::string source) {
     out->assumptions.push_back({std::move(what), std::move(source)});
@@ -50,6 +67,7 @@ void add_assumptions(const ModelShape& shape, const TrainingSetup& setup, Predic
           "the kind of run");
   }
   if (!setup.inference) {
+    if (!megatron) add_precision(setup, out);
     add(setup.attention == AttentionKernel::kFlash
             ? "attention by a flash kernel: scores are never stored whole"
             : "attention by separate operators: scores are stored",

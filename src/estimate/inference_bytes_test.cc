@@ -9,6 +9,7 @@ namespace gpumemprof {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 // Of Llama 3 8B: 4096² for queries and output each, a quarter of it for keys and values each, three
 // matrices of the MLP, in 32 layers; two tables of the vocabulary and 65 norms are not quantized.
@@ -120,6 +121,48 @@ TEST(ModelHeads, AClassifierHasNoOutputLayer) {
   const double table = 128256 * 4096 * 2.0;
   EXPECT_EQ(weights_of("LlamaForCausalLM") - weights_of("LlamaModel"), table);
   EXPECT_EQ(weights_of("LlamaForSequenceClassification") - weights_of("LlamaModel"), 2 * 4096 * 2);
+}
+
+// 8 GPUs hold the whole model between them, however its parts are spread.
+TEST(ExpertParallelism, RanksHoldTheModelBetweenThem) {
+  const auto of = [](const std::vector<SetupOption>& more) {
+    std::vector<SetupOption> options = {{"inference", "true"}, {"context", "1"}};
+    options.insert(options.end(), more.begin(), more.end());
+    const Prediction p = predicted(kMixtral8x7b, options);
+    return static_cast<double>(share_bytes(p, Category::kParameter));
+  };
+  // Three matrices of 4096 x 14336 an expert, 8 in each of 32 layers, in two bytes.
+  const double whole = of({}), experts = 2.0 * 32 * 8 * 3 * 4096 * 14336;
+  EXPECT_NEAR(of({{"tp", "8"}}), whole / 8, whole / 1000);
+  EXPECT_NEAR(of({{"tp", "8"}, {"ep", "8"}}), whole / 8, whole / 1000) << "on the same ranks";
+  EXPECT_NEAR(of({{"ep", "8"}}), whole - experts * 7 / 8, 1);
+  EXPECT_NEAR(of({{"tp", "8"}, {"ep", "8"}, {"etp", "8"}}), (whole - experts) / 8 + experts / 64,
+              whole / 1000);
+}
+
+TEST(ExpertParallelism, NamesTheGpusOfALayout) {
+  const auto words = [](const std::vector<SetupOption>& options) {
+    return setup_words(setup_of(read_case(kMixtral8x7b), options));
+  };
+  EXPECT_THAT(words({{"tp", "8"}, {"ep", "8"}}), HasSubstr("tp 8, ep 8 on 8 GPUs"));
+  EXPECT_THAT(words({{"tp", "2"}, {"ep", "8"}}), HasSubstr("on 8 GPUs"));
+  EXPECT_THAT(words({{"tp", "2"}, {"pp", "4"}}), HasSubstr("on 8 GPUs"));
+  EXPECT_THAT(words({}), Not(HasSubstr("GPU")));
+  EXPECT_THAT(refused(kMixtral8x7b, {{"dp", "3"}, {"ep", "8"}}), HasSubstr("no one layout"));
+}
+
+// MistralConfig's default is 4096 tokens; null switches the window off.
+TEST(SlidingWindow, OfMistralWhereTheConfigurationIsSilent) {
+  std::string silent(kMistral7b), off(kMistral7b);
+  const std::string key = "\"sliding_window\": 4096,";
+  silent.erase(silent.find(key), key.size());
+  off.replace(off.find(key), key.size(), "\"sliding_window\": null,");
+  const auto cached = [](const std::string& config) {
+    return share_bytes(predicted(config, {{"inference", "true"}, {"context", "32768"}}),
+                       Category::kKvCache);
+  };
+  EXPECT_EQ(cached(silent), 4096ull << 17);
+  EXPECT_EQ(cached(off), 32768ull << 17);
 }
 
 TEST(LayerTypes, AreReadWhereNoLayerHasAWindow) {

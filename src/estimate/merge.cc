@@ -1,6 +1,7 @@
 #include "estimate/merge.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 namespace gpumemprof {
@@ -19,6 +20,24 @@ bool same_call(const ConvolutionCall& a, const ConvolutionCall& b) {
          (a.groups > 1) == (b.groups > 1);
 }
 
+/// The tensor that shrinks most at the larger batch, as a fixed number of tokens split into batches
+/// makes them; a line through such sizes ends below zero. A hundredth of all bytes may shrink.
+std::optional<std::pair<uint64_t, uint64_t>> falls_with_batch(const StepTrace& low,
+                                                              const StepTrace& high) {
+  constexpr double kMostShare = 0.01;
+  double all = 0, fallen = 0;
+  std::pair<uint64_t, uint64_t> most{};
+  for (size_t i = 0; i < low.events.size(); ++i) {
+    if (low.events[i].kind != TracedEvent::Kind::kAlloc) continue;
+    const uint64_t before = low.events[i].bytes, now = high.events[i].bytes;
+    all += static_cast<double>(before);
+    if (now >= before) continue;
+    fallen += static_cast<double>(before - now);
+    if (before - now > most.first - most.second) most = {before, now};
+  }
+  return fallen > kMostShare * all ? std::optional(most) : std::nullopt;
+}
+
 }  // namespace
 
 Result<ScaledTrace> ScaledTrace::merge(StepTrace low, const StepTrace& high) {
@@ -34,6 +53,11 @@ Result<ScaledTrace> ScaledTrace::merge(StepTrace low, const StepTrace& high) {
                    std::to_string(low.events.size()) + " and " +
                    std::to_string(high.events.size()));
   }
+  if (const auto falls = falls_with_batch(low, high))
+    return differs("a tensor of " + std::to_string(falls->first) + " bytes at batch " +
+                   std::to_string(low.facts.batch) + " has " + std::to_string(falls->second) +
+                   " at batch " + std::to_string(high.facts.batch) +
+                   ": sizes do not grow with the batch");
   if (!std::ranges::equal(low.convolutions, high.convolutions, same_call))
     return differs("their convolutions differ");
   ScaledTrace merged;

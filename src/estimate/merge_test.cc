@@ -23,13 +23,22 @@ TEST(Merge, SizesAreAPlusBTimesTheBatch) {
 }
 
 TEST(Merge, FractionsAreRoundedAndNothingIsBelowZero) {
-  const auto merged = ScaledTrace::merge(trace_of("a 0 10 0 - 0\na 1 10 0 - 0\n", 2),
-                                         trace_of("a 0 11 0 - 0\na 1 4 0 - 0\n", 4));
+  const auto merged =
+      ScaledTrace::merge(trace_of("a 0 10 0 - 0\na 1 10 0 - 0\na 2 1000 0 - 0\n", 2),
+                         trace_of("a 0 11 0 - 0\na 1 4 0 - 0\na 2 1000 0 - 0\n", 4));
   ASSERT_TRUE(merged);
   EXPECT_EQ(merged->at(5).events[0].bytes, 12u);  // 11.5
   EXPECT_EQ(merged->at(8).events[0].bytes, 13u);
   EXPECT_EQ(merged->at(5).events[1].bytes, 1u);
   EXPECT_EQ(merged->at(6).events[1].bytes, 0u);  // -2
+}
+
+TEST(Merge, SizesThatFallWithTheBatchAreRefused) {
+  const auto merged = ScaledTrace::merge(trace_of("a 0 10 0 - 0\na 1 800 0 - 0\n", 2),
+                                         trace_of("a 0 20 0 - 0\na 1 400 0 - 0\n", 4));
+  ASSERT_FALSE(merged);
+  EXPECT_NE(merged.error().message.find("of 800 bytes at batch 2 has 400 at batch 4"),
+            std::string::npos);
 }
 
 TEST(Merge, HugeBatchesStayInBounds) {

@@ -78,7 +78,8 @@ void read_llama(Reader& read, ModelShape& shape) {
     shape.qkv_bias = shape.output_bias = read.flag("attention_bias", false);
     shape.mlp_bias = read.flag("mlp_bias", false);
   } else if (shape.family == "mistral" || shape.family == "mixtral") {
-    shape.sliding_window = read.count("sliding_window", 0, kMaxTokens);
+    const bool has_one = shape.family == "mistral" && !read.is_null("sliding_window");
+    shape.sliding_window = read.count("sliding_window", has_one ? 4096 : 0, kMaxTokens);
   } else if (shape.family == "qwen2" || shape.family == "qwen2_moe") {
     shape.qkv_bias = true;
     read_qwen_window(read, shape);

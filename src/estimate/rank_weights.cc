@@ -14,9 +14,7 @@ double ranks_of(const WeightGroup& group, const ModelShape& shape, const Trainin
     case WeightSplit::kKeyValue:
       return static_cast<double>(std::min(setup.tensor, shape.kv_heads));
     case WeightSplit::kExpert:
-      return static_cast<double>(setup.expert) *
-             static_cast<double>(shape.code == ModelCode::kMegatron ? setup.expert_tensor
-                                                                    : setup.tensor);
+      return static_cast<double>(setup.expert * setup.expert_tensor);
     case WeightSplit::kWhole:
       break;
   }
@@ -52,12 +50,10 @@ double optimizer_bytes(const TrainingSetup& setup, const HeldElements& held, dou
 struct ReplicaCounts {
   double dense = 1, expert = 1;
 };
-ReplicaCounts replicas(const ModelShape& shape, const TrainingSetup& setup) {
+ReplicaCounts replicas(const TrainingSetup& setup) {
   const double ranks = static_cast<double>(setup.data * setup.context);
-  const uint64_t expert_tensor =
-      shape.code == ModelCode::kMegatron ? setup.expert_tensor : setup.tensor;
   const double expert =
-      ranks * static_cast<double>(setup.tensor) / static_cast<double>(setup.expert * expert_tensor);
+      ranks * static_cast<double>(setup.tensor) / static_cast<double>(setup.expert * setup.expert_tensor);
   return {ranks, std::max(1.0, expert)};
 }
 
@@ -165,7 +161,7 @@ HeldElements held_by_rank(const ModelShape& shape, const TrainingSetup& setup,
 StateBytes state_bytes(const ModelShape& shape, const TrainingSetup& setup,
                        const RankContents& rank) {
   const HeldElements held = held_by_rank(shape, setup, rank);
-  const ReplicaCounts over = replicas(shape, setup);
+  const ReplicaCounts over = replicas(setup);
   StateBytes out = shape.code == ModelCode::kMegatron ? megatron_state(setup, held, over)
                                                       : transformers_state(setup, held, over);
   if ((setup.fsdp || setup.zero_stage == 3) && !rank.layers.empty()) {

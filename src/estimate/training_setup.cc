@@ -246,6 +246,10 @@ Status check(const ModelShape& shape, const TrainingSetup& s) {
     return wrong("ep needs a model with experts; this one has none");
   if (s.expert > 1 && !divides(s.expert, shape.experts.count))
     return wrong("ep does not divide the experts");
+  const uint64_t dense = s.tensor * s.context * s.data, experts = s.expert * s.expert_tensor;
+  if (s.expert > 1 && !divides(dense, experts) && !divides(experts, dense))
+    return wrong(std::to_string(experts) + " ranks of experts and " + std::to_string(dense) +
+                 " of the rest are no one layout: one has to be a multiple of the other");
   if (s.context > 1 && !divides(s.context, s.sequence))
     return wrong("cp does not divide the sequence");
   if (s.inference && s.prompt_tokens > s.context_tokens)
@@ -269,7 +273,8 @@ Status check_options(const ModelShape& shape, const TrainingSetup& s,
                      const std::vector<SetupOption>& options) {
   constexpr std::array kOfInference = {"context", "kv-dtype", "page"};
   constexpr std::array kOfTraining = {"optimizer", "checkpointing", "micro-batches", "zero",
-                                      "fsdp", "distributed-optimizer", "fused-loss"};
+                                      "fsdp", "distributed-optimizer", "fused-loss", "vpp", "cp",
+                                      "sequence-parallel", "capacity-factor"};
   for (const auto& [name, text] : options) {
     if (text == "false" || text == "0" || text == "none") continue;
     const auto is_name = [&](const char* one) { return name == one; };
@@ -310,7 +315,10 @@ Result<TrainingSetup> training_setup(const ConfigValues& values, const ModelShap
   for (const SetupOption& option : options) {
     if (auto done = taker.take(option); !done) return std::unexpected(done.error());
   }
-  if (!names_expert_tensor && !expert_tensor_from_file) setup.expert_tensor = setup.tensor;
+  // Megatron splits experts like the rest; elsewhere expert parallelism takes the place of that.
+  const bool are_whole = shape.code == ModelCode::kTransformers && setup.expert > 1;
+  if (!names_expert_tensor && !expert_tensor_from_file)
+    setup.expert_tensor = are_whole ? 1 : setup.tensor;
   if (setup.sequence == 0) setup.sequence = shape.trained_positions;
   setup.names_sequence = names("sequence");
   if (setup.inference && setup.sequence == 0) setup.sequence = setup.context_tokens;
@@ -354,6 +362,9 @@ std::string setup_words(const TrainingSetup& s) {
   if (s.distributed_optimizer) out += ", distributed optimizer";
   if (s.zero_stage != 0) out += ", ZeRO stage " + std::to_string(s.zero_stage);
   if (s.fsdp) out += ", FSDP";
+  const uint64_t gpus = s.pipeline * std::max(s.tensor * s.context * s.data,
+                                              s.expert > 1 ? s.expert * s.expert_tensor : 1);
+  if (gpus > 1) out += " on " + std::to_string(gpus) + " GPUs";
   return out;
 }
 

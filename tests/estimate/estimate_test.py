@@ -167,7 +167,7 @@ def test_what_cannot_be_traced_is_one_line(tmp_path, text, message):
     ("options", "message"),
     [
         ([], "give what to estimate"),
-        (["--batch", "0", "--model", "timm:resnet18"], "--batch takes a number above 0, or auto"),
+        (["--batch", "0", "--model", "timm:resnet18"], "--batch takes a number from 1 to 999999999, or auto"),
         (["--batch", "auto", "--model", "timm:resnet18"], "--capacity"),
         (["--batch", "8", "--", "python", "train.py"], "{batch}"),
         (["--", "python", "train.py", "{batch}"], "--batch"),

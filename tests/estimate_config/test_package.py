@@ -26,12 +26,26 @@ def test_a_mapping_and_a_file_say_the_same(tmp_path):
     assert of_file["by_category"]["parameter"] == 4 * 124_439_808
 
 
+def test_what_can_only_be_a_slip_is_refused():
+    for wrong, says in (({"capacity": 80}, '"80" is a number of bytes: write a unit, such as 80GiB'),
+                        ({"batch": True}, "batch is a number, or 'auto'")):  # fmt: skip
+        with pytest.raises(ValueError, match=says):
+            gpumemprof.estimate_config(GPT2, **{"batch": "auto", "capacity": "80GiB"} | wrong)
+    with pytest.raises(ValueError, match="float values"):
+        gpumemprof.estimate_config(GPT2 | {"resid_pdrop": float("nan")})
+
+
+def test_settings_have_pythons_names_too():
+    of = [gpumemprof.estimate_config(GPT2, inference=True, settings={name: "fp8"}) for name in ("kv_dtype", "kv-dtype")]
+    assert of[0]["by_category"] == of[1]["by_category"]
+
+
 def test_settings_of_every_kind_are_passed_on():
     out = gpumemprof.estimate_config(
         GPT2, batch="auto", capacity="24GiB", sequence=512, checkpointing="full", settings={"dp": 2, "fsdp": True}
     )
     assert out["largest_batch"]["batch"] == out["batch"] > 1
-    assert out["setup"] == "training, adamw, bf16, sequence 512, checkpointing full, dp 2, FSDP"
+    assert out["setup"] == "training, adamw, bf16, sequence 512, checkpointing full, dp 2, FSDP on 2 GPUs"
     cached = gpumemprof.estimate_config(GPT2, inference=True, settings={"context": 100, "kv-dtype": "int8"})
     assert cached["by_category"]["KV cache"] == 100 * 12 * 2 * 768
 

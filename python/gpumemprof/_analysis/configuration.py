@@ -36,8 +36,10 @@ def estimate_config(
     Returns the output of `gpumemprof estimate --config … --format json` (schema `gpumemprof.estimate/1`). Raises
     ValueError with one sentence for an invalid configuration or setting, OSError if a file cannot be read.
     """
+    if isinstance(batch, bool):
+        raise ValueError("batch is a number, or 'auto'")
     if isinstance(config, Mapping):
-        subject, text = "configuration", json.dumps(dict(config))
+        subject, text = "configuration", json.dumps(dict(config), allow_nan=False)
     else:
         subject, text = Path(config).name, _text_of(config)
     # A Megatron configuration has a batch of its own; the default here must not overrule it.
@@ -46,7 +48,7 @@ def estimate_config(
     options += [(name, str(value)) for name, value in named.items() if value is not None]
     if inference:
         options.append(("inference", "true"))
-    options += [(name, _setting_text(value)) for name, value in (settings or {}).items()]
+    options += [(name.replace("_", "-"), _setting_text(value)) for name, value in (settings or {}).items()]
     answer: dict[str, Any] = json.loads(
         native().estimate_config(
             text,
