@@ -67,6 +67,9 @@ def test_a_program_that_ran_out_of_memory_is_told_what_half_a_batch_saves(tmp_pa
     folder = harness.record(tmp_path / "r", [harness.PYTHON, program], ["-q"]).folder
     said = json.loads(harness.execute([harness.COMMAND, "advise", folder, "--format", "json"]).ok().stdout)
     (advice,) = [one for one in said["advice"] if one["kind"] == "smaller_batch"]
+    # Each layer keeps its ReLU's result, which is the next layer's input: a checkpoint would keep the same.
+    assert "checkpointing" not in [one["kind"] for one in said["advice"]]
+    assert advice["title"].endswith("The step ended there: its rest may need more")
     (device,) = harness.analysis(folder)["devices"]
     held = device["categories_at_peak"]
     of_batch = sum(held.get(name, 0) for name in ("activation", "input", "temporary"))

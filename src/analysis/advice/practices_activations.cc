@@ -198,7 +198,9 @@ uint64_t input_bytes(const std::map<uint32_t, BlockHolders>& blocks, uint64_t bl
     for (const CategoryHolder* holder : holders) {
       const StackSizes* made = evidence.made_by(holder->stack);
       if (!made) continue;
-      for (const auto& [size_bytes, count] : made->by_size) {
+      for (const auto& [of_a_step, count] : made->by_size) {
+        // The only live one has its own size, whatever steps of other batches made.
+        const uint64_t size_bytes = holder->count == 1 ? holder->bytes : of_a_step;
         if (size_bytes * kStatistics < block_bytes) continue;
         smallest = std::min(smallest, size_bytes);
         of_block = std::min(of_block, holder->count * count / made->count);

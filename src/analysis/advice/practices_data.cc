@@ -279,7 +279,8 @@ void find_batch(const PracticeEvidence& evidence, Candidates* out) {
   candidate.held_bytes = bytes - bytes / parts->count;
   candidate.tell("smaller_batch",
                  "activations, inputs and temporaries hold " + format_bytes(bytes) +
-                     " at the peak, most of them from " + evidence.line_of(candidate.advice.stack),
+                     " at the peak, most of them from " + evidence.line_of(candidate.advice.stack) +
+                     ". The step ended there: its rest may need more",
                  "Halve the batch and call optimizer.step() after every second backward pass, with "
                  "the loss divided by two",
                  {{"held_bytes", bytes}});
