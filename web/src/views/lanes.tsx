@@ -8,7 +8,8 @@ import { event_at, time_of } from "./axis.ts";
 import { DASHES, tint } from "./chart.tsx";
 import * as data from "./time_data.ts";
 
-/** Of the last sample at or before a time; -1: there is none. */
+/** Of the sample nearest to a time, as the report takes it; -1: there is none at or before it. The later one only where the
+ * figure is known all the time between: a line ends with a sample without bytes. */
 function sample_at(line: Chart["lines"][number], time_s: number): number {
   let low = -1;
   let high = line.times_s.length;
@@ -17,19 +18,24 @@ function sample_at(line: Chart["lines"][number], time_s: number): number {
     if (line.times_s[middle] <= time_s) low = middle;
     else high = middle;
   }
-  return low;
+  const is_known = low >= 0 && high < line.times_s.length && line.bytes[low] !== null && line.bytes[high] !== null;
+  return is_known && line.times_s[high] - time_s < time_s - line.times_s[low] ? high : low;
 }
 
-/** The last figure at or before a time; null: none, or not known. */
+/** The figure nearest to a time; null: none, or not known. */
 export function figure_at(line: Chart["lines"][number], time_s: number): number | null {
   return line.bytes[sample_at(line, time_s)] ?? null;
 }
 
-/** How long before a time the oldest of a lane's figures was sampled: memory may have changed since. "": no time. */
+/** How far from a time the farthest of a lane's figures was sampled: memory may have changed between. "": not far. */
 export function age_text(lane: Chart, time_s: number): string {
-  const known = lane.lines.filter((line) => figure_at(line, time_s) !== null);
-  const age_s = Math.max(0, ...known.map((line) => time_s - line.times_s[sample_at(line, time_s)]));
-  return age_s < 0.001 ? "" : `, sampled ${format.time(age_s * 1e9, 1e6)} earlier`;
+  let age_s = 0;
+  for (const line of lane.lines) {
+    if (figure_at(line, time_s) === null) continue;
+    const its = time_s - line.times_s[sample_at(line, time_s)];
+    if (Math.abs(its) > Math.abs(age_s)) age_s = its;
+  }
+  return Math.abs(age_s) < 0.001 ? "" : `, sampled ${format.time(Math.abs(age_s) * 1e9, 1e6)} ${age_s > 0 ? "earlier" : "later"}`;
 }
 
 /** A figure at a time, or why there is none. The last sample of a process that ended has no bytes; one that others were

@@ -4,15 +4,17 @@ import { load } from "../load.mjs";
 
 const { age_text, draw_words, figure_at, figure_text, evidence_patch, findings_of, has_own_scale } = await load("views/lanes.tsx", "views/report.tsx", "views/devices.tsx");
 
-test("a figure holds until the next one; before the first, and where none is known, there is none", () => {
+test("a figure is of the nearest sample; before the first, and where none is known, there is none", () => {
   const line = { name: "used", times_s: [1, 2, 2, 5], bytes: [10, 20, 30, null] };
-  assert.deepEqual([0.5, 1, 1.999, 2, 4.9, 5, 9].map((time) => figure_at(line, time)), [null, 10, 10, 30, 30, null, null]);
+  assert.deepEqual([0.5, 1, 1.499, 1.999, 2, 4.9, 5, 9].map((time) => figure_at(line, time)), [null, 10, 10, 20, 30, 30, null, null]);
   assert.equal(figure_at({ name: "none", times_s: [], bytes: [] }, 3), null);
 });
 
-test("a lane says how long before the moment its oldest figure was sampled", () => {
+test("a lane says how far from the moment its farthest figure was sampled", () => {
   const lane = { lines: [{ times_s: [0, 0.5, 4], bytes: [1, 2, null] }, { times_s: [0.25], bytes: [3] }, { times_s: [9], bytes: [4] }] };
   assert.deepEqual([-1, 0, 0.199, 1.5].map((time) => age_text(lane, time)), ["", "", ", sampled 199 ms earlier", ", sampled 1.250 s earlier"]);
+  // Memory was refused 304 ms before a sample, and 696 ms after one.
+  assert.equal(age_text({ lines: [{ times_s: [2, 3], bytes: [5, 6] }] }, 2.696), ", sampled 304 ms later");
 });
 
 test("evidence is all that is looked at: what was chosen before goes", () => {
