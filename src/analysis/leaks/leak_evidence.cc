@@ -177,10 +177,10 @@ LeakEvidence evidence_of(const Leak& leak, const AllLeaks& all, const Tables& ta
   };
   out.in_lbfgs = share_of_stacks(leak, is_history) > kMost;
   out.in_backward = share(leak, tables, is_backward) > kMost;
-  out.in_module =
-      share(leak, tables, is_module) > 0 || std::ranges::any_of(leak.others, [&](uint32_t stack) {
-        return any_frame(tables, stack, is_module);
-      });
+  out.made_in_module = share(leak, tables, is_module) > 0;
+  out.in_module = out.made_in_module || std::ranges::any_of(leak.others, [&](uint32_t stack) {
+                    return any_frame(tables, stack, is_module);
+                  });
   out.makes_models = makes_models(leak, tables);
   out.with_models = all.keeps_models(leak.process);
   // What autograd saved has one, whatever the mode of the operation that made it.

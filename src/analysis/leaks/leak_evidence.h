@@ -20,6 +20,7 @@ struct LeakEvidence : HolderStacks::Held {
   bool in_lbfgs = false;       ///< inside LBFGS, which keeps vectors of past steps
   bool in_backward = false;    ///< most of it was made by a backward pass
   bool in_module = false;      ///< the line runs a torch.nn module
+  bool made_in_module = false;  ///< the module made part of what is kept
   bool makes_models = false;   ///< most of it was made in setting modules up: it is parameters
   bool with_models = false;    ///< the process also keeps what `makes_models`
   bool without_graph = false;  ///< all of it under no_grad or inference_mode (where it is told)

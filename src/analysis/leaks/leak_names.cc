@@ -99,6 +99,7 @@ constexpr LeakName kActivations = {
 constexpr const char* kNumbersOrDetached =
     "keep .item() or .detach() of the part that is needed, and remove old entries";
 
+constexpr const char* kTensorsKept = "tensors of every step are kept";
 constexpr const char* kReplaced = "a tensor is replaced by a larger one again and again";
 
 /// The first that holds is the name: what keeps it is surer than what it was made by.
@@ -206,7 +207,7 @@ constexpr Rule kRules[] = {
     {[](const LeakEvidence& e) { return is_graph_whole(e) && !e.grows_one_block; }, kEvaluation},
     // Made outside of modules: batches, targets, what a loss is computed from.
     {[](const LeakEvidence& e) { return keeps_graphs(e) && !e.in_module; },
-     {"activations_kept", "tensors of every step are kept", kNumbersOrDetached}},
+     {"activations_kept", kTensorsKept, kNumbersOrDetached}},
     {[](const LeakEvidence& e) { return keeps_graphs(e); },
      {"activations_kept", "activations of every step are kept", kNumbersOrDetached}},
     // A process that trains is a rank, whoever started it.
@@ -239,6 +240,9 @@ constexpr Rule kRules[] = {
       "outputs of calls without gradients are kept",
       "drop each output after use, or cap how many are held, if nothing "
       "does yet"}},
+    // On the line that runs the module, and no module made it, nor did autograd save it.
+    {[](const LeakEvidence& e) { return e.in_module && !e.made_in_module && !e.is_saved; },
+     {kActivations.name, kTensorsKept, kActivations.fix}},
     {[](const LeakEvidence& e) { return e.in_module; }, kActivations},
     {[](const LeakEvidence& e) { return e.is_used_again; },
      {kGrowth, "later steps use what is kept",

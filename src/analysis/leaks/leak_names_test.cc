@@ -327,6 +327,15 @@ TEST(LeakNames, TensorsOfNoModuleThatAreKeptBesideAGraphAreNoActivations) {
                "activations of every step are kept");
 }
 
+TEST(LeakNames, WhatNoModuleMadeOnTheLineThatRunsOneAreNoActivations) {
+  const TensorHolder list{.owner = "variable", .tensors = 40, .storages = 40};
+  const auto title = [&](const LeakEvidence& e) { return std::string(name_leak(e).title); };
+  EXPECT_EQ(title(holding({.holder = &list}, {.in_module = true})), "tensors of every step are kept");
+  EXPECT_EQ(title(holding({.holder = &list}, {.in_module = true, .made_in_module = true})),
+            "activations of every step are kept");
+  EXPECT_EQ(title({.in_module = true, .is_saved = true}), "activations of every step are kept");
+}
+
 TEST(LeakNames, WithoutAGraphThereIsNoLossToBeStoredAsANumber) {
   EXPECT_NE(std::string_view(name_leak({.in_module = true}).fix).find("numbers (.item())"),
             std::string_view::npos);
