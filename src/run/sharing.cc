@@ -51,13 +51,28 @@ bool is_alive(const nlohmann::json& run, std::string_view name) {
          (kill(static_cast<pid_t>(number), 0) == 0 || errno != ESRCH);
 }
 
+bool is_of_this_machine(const nlohmann::json& run) {
+  utsname here = {};
+  uname(&here);
+  return text_field(run, "host") == here.nodename;
+}
+
 /// Of another machine's runs the end alone can be known.
 bool goes_on(const nlohmann::json& run) {
   if (!run.is_object() || run.contains("exit")) return false;
-  utsname here = {};
-  uname(&here);
-  if (text_field(run, "host") != here.nodename) return true;
-  return is_alive(run, "run_pid") || is_alive(run, "pid");
+  return !is_of_this_machine(run) || is_alive(run, "run_pid") || is_alive(run, "pid");
+}
+
+/// "pid 4711 (python train.py)".
+std::string recorded_program(const nlohmann::json& run) {
+  const nlohmann::json* words = list_field(run, "command");
+  std::string command;
+  for (const nlohmann::json& word : words ? *words : nlohmann::json::array()) {
+    if (word.is_string())
+      command += (command.empty() ? "" : " ") + std::string(word.get<std::string>());
+  }
+  const char* pid = is_alive(run, "pid") ? "pid" : "run_pid";
+  return "pid " + std::to_string(run[pid].get<int64_t>()) + " (" + command + ')';
 }
 
 bool is_another_rank(const nlohmann::json& run, const std::vector<std::string>& environment) {
@@ -83,6 +98,11 @@ Status may_record_into(const std::string& folder, const std::vector<std::string>
   auto is_recording = is_recording_folder(folder);
   if (!is_recording || !*is_recording || is_started_again(environment)) return {};
   const std::vector<nlohmann::json> runs = runs_in(folder);
+  for (const nlohmann::json& run : runs) {
+    if (!goes_on(run) || !is_of_this_machine(run) || is_another_rank(run, environment)) continue;
+    return fail(ErrorCode::kUsage, folder + ": is being recorded by " + recorded_program(run) +
+                                       ": name another folder");
+  }
   const bool is_shared =
       std::ranges::any_of(runs, goes_on) ||
       (!runs.empty() && std::ranges::all_of(runs, [&](const nlohmann::json& run) {

@@ -9,8 +9,8 @@
 namespace gpumemprof {
 
 /// Whether a new run may add to what the folder holds: nothing, or runs of the same job. These are
-/// runs that go on (on this machine or another one), other ranks by the variables that launchers
-/// set, and what a launcher starts again. `environment`: "NAME=value" of the new run.
+/// other ranks by the variables that launchers set, runs that go on on other machines, and what a
+/// launcher starts again. `environment`: "NAME=value" of the new run.
 /// Errors: kUsage, one line: the folder has the recording of another run.
 Status may_record_into(const std::string& folder, const std::vector<std::string>& environment);
 

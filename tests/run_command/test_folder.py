@@ -66,17 +66,28 @@ def test_a_run_takes_the_place_of_one_that_recorded_nothing(run, tmp_path, kept)
     assert run("true").returncode == 2, "it has more than notes"
 
 
-def test_a_run_adds_to_one_that_goes_on(run, env, tmp_path):
-    first = subprocess.Popen([BIN, "run", "-o", str(tmp_path / "rec"), "--", "sleep", "60"], env=env, stderr=subprocess.DEVNULL)
+def test_a_run_adds_to_one_that_goes_on_only_as_another_rank(run, env, tmp_path):
+    argv = [BIN, "run", "-o", str(tmp_path / "rec"), "--", "sleep", "60"]
+    first = subprocess.Popen(argv, env=env | {"RANK": "0"}, stderr=subprocess.DEVNULL)
     try:
-        while not (tmp_path / "rec/meta.json").exists():
+        while not (pid := pid_of(tmp_path)):
             time.sleep(0.01)
-        assert run("true").returncode == 0
+        said = f"gpumemprof: {tmp_path}/rec: is being recorded by pid {pid} (sleep 60): name another folder\n"
+        for more_env in ({}, {"RANK": "0"}):
+            refused = run("touch", str(tmp_path / "started"), more_env=more_env)
+            assert (refused.returncode, refused.stderr.decode()) == (2, said)
+        assert not (tmp_path / "started").exists() and not list((tmp_path / "rec").glob("meta.*.json"))
+        assert run("true", more_env={"RANK": "1"}).returncode == 0
         forced = run("true", options=["--force"])
         assert forced.returncode == 2 and b"a run is still recording into it" in forced.stderr
     finally:
         first.terminate()
         first.wait()
+
+
+def pid_of(tmp_path):
+    path = tmp_path / "rec/meta.json"
+    return json.loads(path.read_text() or "{}").get("pid") if path.exists() else None
 
 
 def test_force_replaces_the_recording_and_nothing_else(run, tmp_path):
