@@ -429,16 +429,24 @@ ReplayResult replay_recorded(const AllocatorTrace& trace, const RecordedSettings
 
 ReplayResult search_release(const std::string& writer_version_hint,
                             absl::FunctionRef<ReplayResult(const Release&)> replay,
-                            absl::FunctionRef<void()> keep) {
+                            absl::FunctionRef<void()> keep, std::vector<Release>* equal) {
   const std::vector<Release> possible = releases_for_hint(writer_version_hint);
   std::optional<ReplayResult> best;
+  size_t first = 0;  // of those with the rules of the i-th
   for (size_t i = 0; i < possible.size(); ++i) {
     if (i + 1 < possible.size() && same_rules(possible[i], possible[i + 1])) continue;
     ReplayResult result = replay(possible[i]);
-    if (best && !is_better(result, *best)) continue;
+    const bool is_best = !best || is_better(result, *best);
+    if (equal) {
+      if (is_best) equal->clear();
+      if (is_best || !is_better(*best, result))
+        equal->insert(equal->end(), possible.begin() + first, possible.begin() + i + 1);
+    }
+    first = i + 1;
+    if (!is_best) continue;
     best = std::move(result);
     keep();
-    if (!best->first_mismatch_event) break;
+    if (!best->first_mismatch_event && !equal) break;
   }
   best->release_was_searched = possible.size() > 1;
   return *std::move(best);
@@ -451,11 +459,12 @@ ReplayResult replay_unknown_release(const AllocatorTrace& trace, const RecordedS
 
 ReplayResult replay_unknown_release(const AllocatorTrace& trace, const TraceStart& start,
                                     const RecordedSettings& settings,
-                                    const std::string& writer_version_hint) {
+                                    const std::string& writer_version_hint,
+                                    std::vector<Release>* equal) {
   return search_release(
       writer_version_hint,
       [&](const Release& release) { return replay(trace, start, settings, release, nullptr); },
-      [] {});
+      [] {}, equal);
 }
 
 }  // namespace gpumemprof

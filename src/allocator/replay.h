@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "allocator/config.h"
 #include "allocator/layout.h"
@@ -82,16 +83,18 @@ ReplayResult replay_recorded(const AllocatorTrace& trace, const RecordedSettings
 /// The release of those that the hint allows whose rules match most (the first that matches all is
 /// taken, newest last); of neighbours with the same rules the newer stands for both. `replay` does
 /// one release, `keep` is called where what it did last is the best so far. `release_was_searched`
-/// where more than one was possible.
+/// where more than one was possible. `equal`, where it is given, gets all whose rules match as
+/// much, oldest first; that takes a replay by each of the rules.
 ReplayResult search_release(const std::string& writer_version_hint,
                             absl::FunctionRef<ReplayResult(const Release&)> replay,
-                            absl::FunctionRef<void()> keep);
+                            absl::FunctionRef<void()> keep, std::vector<Release>* equal = nullptr);
 /// The same for a trace alone.
 ReplayResult replay_unknown_release(const AllocatorTrace& trace, const RecordedSettings& settings,
                                     const std::string& writer_version_hint);
 ReplayResult replay_unknown_release(const AllocatorTrace& trace, const TraceStart& start,
                                     const RecordedSettings& settings,
-                                    const std::string& writer_version_hint);
+                                    const std::string& writer_version_hint,
+                                    std::vector<Release>* equal = nullptr);
 
 struct WhatIfResult {
   uint64_t peak_reserved_bytes = 0;

@@ -1,6 +1,8 @@
 // gpumemprof whatif: what other allocator settings would have done with the same requests.
+#include <algorithm>
 #include <memory>
 
+#include "allocator/config.h"
 #include "analysis/analyze.h"
 #include "analysis/replay/study_request.h"
 #include "cli/commands.h"
@@ -35,6 +37,20 @@ Result<History> read(const WhatIfArguments& arguments) {
   return snapshot;
 }
 
+/// Of settings that the file's release does not have, but another one does.
+Error with_remedy(Error error, const StudyOptions& options) {
+  const bool is_of_another =
+      error.code == ErrorCode::kUsage && !options.release &&
+      std::ranges::all_of(options.settings, [](const std::string& settings) {
+        return parse_settings(settings, newest_release()).has_value();
+      });
+  if (is_of_another) {
+    error.message += "; the file tells this release by its keys and addresses: if it is of "
+                     "another one, name that with --torch";
+  }
+  return error;
+}
+
 int what_if_command(const WhatIfArguments& arguments) {
   Result<StudyOptions> options = study_options(arguments.request);
   if (!options) return report_error("", options.error());
@@ -49,7 +65,7 @@ int what_if_command(const WhatIfArguments& arguments) {
     Progress progress("simulating");
     options->on_progress = [&](double done) { progress.update(done); };
     Result<SettingsStudy> study = study_settings(*snapshot, *trace, *options);
-    if (!study) return report_error(arguments.path, study.error());
+    if (!study) return report_error(arguments.path, with_remedy(study.error(), *options));
     const WhatIfSubject subject{.path = arguments.path,
                                 .device = device_name(snapshot->tables.devices[*trace]),
                                 .version_hint = snapshot->info.writer_version_hint,
@@ -78,7 +94,7 @@ void add_whatif_command(CLI::App& app, CommandContext& context) {
             "none)");
   add_value(command, "--torch", "VERSION", arguments->request.torch,
             "PyTorch release whose rules apply, such as 2.13 or latest (default: the one "
-            "that wrote the file)");
+            "that the file is of, as far as it tells)");
   command->add_flag("--sweep", arguments->request.sweep, "also try a set of promising settings");
   add_value(command, "--device", "N", arguments->device,
             "device number (default: the one that ran out of memory, else the one with the "

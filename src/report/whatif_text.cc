@@ -45,17 +45,31 @@ class Text {
     const ReplayResult& replay = study_.replay;
     line(fmt::format(
         "{}: the replay of the recorded settings gives {} of {} their recorded address "
-        "({}), under the rules of PyTorch {}{}.",
+        "({}), under the rules of PyTorch {}.",
         subject_.device, format_count(replay.matched),
         format_plural(replay.alloc_addresses, "allocation"),
         replay.matched == replay.alloc_addresses
             ? "all"
             : format_percent(replay.matched, replay.alloc_addresses),
-        release_name(replay.release),
-        replay.release_was_searched ? " (the release that fits best)" : ""));
+        releases()));
     if (!study_.settings_known) {
       line("The file does not name the recorded settings: PyTorch's defaults are assumed.");
     }
+  }
+
+  /// "2.9", "2.4 to 2.11 (equal here)".
+  std::string releases() const {
+    const std::vector<Release>& equal = study_.equal_releases;
+    std::string text;
+    for (size_t i = 0; i < equal.size(); ++i) {
+      const size_t first = i;
+      while (i + 1 < equal.size() && equal[i + 1].minor == equal[i].minor + 1) ++i;
+      if (first != 0) text += " and ";
+      text += release_name(equal[first]);
+      if (i != first) text += " to " + release_name(equal[i]);
+    }
+    if (!study_.replay.release_was_searched) return text;
+    return text + (equal.size() > 1 ? " (equal here)" : " (the release that fits best)");
   }
 
   /// Earlier history is missing, so even the recorded settings give another peak.

@@ -65,9 +65,14 @@ Result<std::vector<Planned>> plan(const AllocatorSnapshot& snapshot, const Alloc
     add(recorded, recorded_config(snapshot.settings, release), release, false);
   }
   for (const std::string& settings : options.settings) {
-    Result<AllocatorConfig> config = parse_settings(settings, release);
+    Release by = release;
+    Result<AllocatorConfig> config = parse_settings(settings, by);
+    if (!config && !options.release) {
+      by = study.equal_releases.back();
+      config = parse_settings(settings, by);
+    }
     if (!config) return std::unexpected(config.error());
-    add(settings, *config, release, false);
+    add(settings, *config, by, false);
   }
   if (options.sweep) {
     for (const std::string& settings :
@@ -146,7 +151,8 @@ Result<SettingsStudy> study_settings(const AllocatorSnapshot& snapshot, size_t i
   const TraceStart start = trace_start(trace);
   SettingsStudy study;
   study.replay =
-      replay_unknown_release(trace, start, snapshot.settings, snapshot.info.writer_version_hint);
+      replay_unknown_release(trace, start, snapshot.settings, snapshot.info.writer_version_hint,
+                             &study.equal_releases);
   if (Status ok = check_fidelity(study.replay, options.force); !ok)
     return std::unexpected(ok.error());
   study.settings_known = snapshot.settings.known;

@@ -29,7 +29,9 @@ struct StudyOptions {
   /// out-of-memory event gives that away, else it never runs out.
   std::optional<uint64_t> capacity_bytes;
   bool never_runs_out = false;     ///< whatever the file gives away
-  std::optional<Release> release;  ///< of the settings; absent: the one that the replay found
+  /// Of the settings; absent: the one that the replay found, or, of what only newer ones accept,
+  /// the newest that the file may be of.
+  std::optional<Release> release;
   bool sweep = false;              ///< also candidate_settings()
   bool force = false;              ///< predict below kLeastFidelity too
   unsigned threads = 2;
@@ -56,6 +58,7 @@ struct StudyRow {
 
 struct SettingsStudy {
   ReplayResult replay;          ///< of the recorded settings, from the recorded state
+  std::vector<Release> equal_releases;  ///< the file may be of each of them; oldest first
   bool settings_known = false;  ///< the file has them; else PyTorch's defaults are assumed
   std::optional<uint64_t> recorded_peak_reserved_bytes;  ///< absent where the replay contradicts it
   uint64_t live_before_bytes = 0;  ///< rounded, of blocks that were live before the first event

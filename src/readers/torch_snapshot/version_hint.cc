@@ -17,7 +17,8 @@ std::string version_hint(const SeenKeys& seen, uint64_t top, bool has_annotate_a
   // no_history files hold one event, written without its optional keys: frames tell a real one.
   const bool has_events = seen.event & bit(kKeyFrames);
   if (annotations && settings) {
-    if (has_events) return "torch 2.6";
+    // 2.7 and later have compile_context, unless a program wrote the file and left it out.
+    if (has_events) return "torch 2.6 or later";
     return reuse ? "torch 2.9 or later" : "torch 2.6 to 2.8";
   }
   if (settings) return "torch 2.5";

@@ -9,6 +9,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+Json release_names(const std::vector<Release>& releases) {
+  Json out = Json::array();
+  for (const Release& release : releases) out.push_back(release_name(release));
+  return out;
+}
+
 Json row_json(const StudyRow& row) {
   const WhatIfResult& result = row.result;
   return {{"settings", row.settings},
@@ -67,7 +73,8 @@ std::string whatif_json(const SettingsStudy& study, const WhatIfSubject& subject
         {"share_matched", replay.share_matched()},
         {"first_mismatch_event", or_null(replay.first_mismatch_event)},
         {"torch", release_name(replay.release)},
-        {"torch_was_searched", replay.release_was_searched}}},
+        {"torch_was_searched", replay.release_was_searched},
+        {"torch_equal", release_names(study.equal_releases)}}},
       {"recorded",
        {{"settings_known", study.settings_known},
         {"peak_reserved_bytes", or_null(study.recorded_peak_reserved_bytes)},
