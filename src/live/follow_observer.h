@@ -40,8 +40,8 @@ struct FollowedCategories {
 
 /// Whether live memory grows for good, by all events of the recording.
 struct FollowedGrowth {
-  std::optional<double> bytes_per_second;
-  std::string why_none;  ///< it does not grow, or cannot be told yet
+  std::optional<double> bytes_per_second;  ///< 0: it does not grow
+  std::string why_none;                    ///< where that cannot be told, or not yet
 };
 
 /// What one stack holds now of one kind on one stream.

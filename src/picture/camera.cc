@@ -371,11 +371,13 @@ void Camera::judge(Picture* picture) {
     for (const PictureDevice& device : recording.devices) {
       Memory& memory = found->second->memories[device.name];
       const std::string subject = subject_name(recording) + ' ' + device.name;
-      if (device.leak_bytes_per_second && !memory.growth_told) {
+      const bool grows = device.leak_bytes_per_second.value_or(0) > 0;
+      if (grows && !memory.growth_told) {
         const auto a_minute = static_cast<uint64_t>(*device.leak_bytes_per_second * 60);
         alert(*picture, false, subject, "grows by " + format_bytes(a_minute) + " a minute");
       }
-      memory.growth_told = device.leak_bytes_per_second.has_value();
+      // One that cannot be told for a while is no other growth.
+      if (device.leak_bytes_per_second) memory.growth_told = grows;
     }
   }
   if (const uint64_t killed = kills_.new_kills(); killed > 0) {

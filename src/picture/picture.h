@@ -26,7 +26,7 @@ struct PictureDevice {
   uint64_t refused = 0;  ///< requests that ended out of memory
   /// Between the last two looks; empty at the first.
   std::optional<double> bytes_per_second, allocs_per_second;
-  std::optional<double> leak_bytes_per_second;
+  std::optional<double> leak_bytes_per_second;  ///< 0: does not grow
   std::string why_no_leak;        ///< where there is no leak_bytes_per_second
   std::vector<uint64_t> history;  ///< `allocated` of the last looks, oldest first
   double history_seconds = 0;     ///< from the first to the last of them

@@ -25,10 +25,19 @@ struct Tee : LiveObserver {
     grow(index, device, state);
   }
   void grow(size_t index, uint16_t device, const DeviceState& state) {
+    end_steps(index);
     if (device >= growths->size()) growths->resize(device + 1);
     (*growths)[device].add(static_cast<double>(batch->time_ns[index]) * 1e-9, state.live_bytes);
   }
+  void end_steps(size_t before_event) {
+    for (; mark < batch->marks.size() && batch->marks[mark].before_event <= before_event; ++mark) {
+      if (batch->marks[mark].kind != MarkKind::kStep) continue;
+      for (LiveGrowth& growth : *growths)
+        growth.end_step(static_cast<double>(batch->marks[mark].time_ns) * 1e-9);
+    }
+  }
   const EventBatch* batch;
+  size_t mark = 0;
   Categories* categories;  // null: the recording tells none
   std::vector<LiveGrowth>* growths;
 };
@@ -56,6 +65,7 @@ class PictureFollower final : public FollowObserver {
     tee.batch = &batch, tee.growths = &growths_;
     tee.categories = categories_.is_active() ? &categories_ : nullptr;
     state->apply_observed(batch, tee);
+    tee.end_steps(batch.size());
     categories_.end_batch();
     driver_.take(batch, tables_);
   }

@@ -49,9 +49,8 @@ TEST(LiveGrowth, ThatStoppedOrComesAndGoesIsNone) {
     flat.add(second, second < 50 ? second * 10'000'000 : 500'000'000);
     saw.add(second, 500'000'000 + second % 20 * 10'000'000);
   }
-  EXPECT_FALSE(flat.judge().bytes_per_second);
-  EXPECT_FALSE(saw.judge().bytes_per_second);
-  EXPECT_EQ(flat.judge().why_none, "live memory does not grow");
+  EXPECT_EQ(flat.judge().bytes_per_second, 0);
+  EXPECT_EQ(saw.judge().bytes_per_second.value_or(0), 0);
 }
 
 TEST(LiveGrowth, EndsWhereNothingHappensAnyMore) {
@@ -59,7 +58,53 @@ TEST(LiveGrowth, EndsWhereNothingHappensAnyMore) {
   for (int second = 0; second < 60; ++second) growth.add(second, 10'000'000 + 1'000'000 * second);
   EXPECT_DOUBLE_EQ(growth.judge().bytes_per_second.value_or(0), 1'000'000);
   growth.add(400, 70'000'000);
-  EXPECT_FALSE(growth.judge().bytes_per_second);
+  EXPECT_EQ(growth.judge().bytes_per_second, 0);
+}
+
+// Every step keeps 256 KiB, of a state of 16 MiB; within, 2.5 MiB more are live for most of it.
+void leak_in_steps(LiveGrowth* growth, double* now_s, uint64_t* step, int steps, double step_s) {
+  for (int i = 0; i < steps; ++i, *now_s += step_s) {
+    const uint64_t kept = (16 << 20) + (*step)++ * (256 << 10);
+    growth->add(*now_s, kept);
+    growth->add(*now_s + 0.01 * step_s, kept + (5 << 19));
+    growth->add(*now_s + 0.95 * step_s, kept + (256 << 10));
+    growth->end_step(*now_s + step_s);
+  }
+}
+
+TEST(LiveGrowth, OfStepsThatGetSlowIsNotDenied) {
+  LiveGrowth growth;
+  double now_s = 0;
+  uint64_t step = 0;
+  leak_in_steps(&growth, &now_s, &step, 100, 0.3);
+  for (int i = 0; i < 60; ++i) {
+    leak_in_steps(&growth, &now_s, &step, 1, 1.1);
+    ASSERT_GT(growth.judge().bytes_per_second.value_or(0), 256 * 1024 / 1.2) << now_s;
+    ASSERT_LT(*growth.judge().bytes_per_second, 256 * 1024 / 0.29);
+  }
+}
+
+TEST(LiveGrowth, IsNotDeniedBeforeTwelveSteps) {
+  LiveGrowth growth;
+  double now_s = 0;
+  uint64_t step = 0;
+  leak_in_steps(&growth, &now_s, &step, 11, 3);
+  EXPECT_EQ(growth.judge().why_none, "growth is known after 12 steps");
+  leak_in_steps(&growth, &now_s, &step, 10, 3);
+  EXPECT_DOUBLE_EQ(growth.judge().bytes_per_second.value_or(0), (256 << 10) / 3.);
+}
+
+TEST(LiveGrowth, ThatIsSmallOrUnsteadyIsUnknown) {
+  LiveGrowth small, unsteady;
+  for (int second = 0; second <= 40; ++second) {
+    small.add(second, (100 << 20) + second * (10 << 10));
+    unsteady.add(second, second < 25 ? 100 << 20 : 108 << 20);
+  }
+  // 40 windows, without the first 10: of 29 rises.
+  EXPECT_EQ(small.judge().why_none,
+            "growth unknown: the minimum of live memory rose by 290 KiB only");
+  EXPECT_EQ(unsteady.judge().why_none,
+            "growth unknown: the minimum of live memory rose by 8.00 MiB, unsteadily");
 }
 
 TEST(LiveGrowth, IsToldOverHoursInAFixedNumberOfWindows) {

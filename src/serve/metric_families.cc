@@ -170,7 +170,7 @@ void add_recorded_devices(const Picture& picture, MetricCollector* out) {
   family("gpumemprof_recording_live_blocks", "gauge", "", "Live blocks.",
          [&](const Device& d) { return some(d.live_blocks); });
   family("gpumemprof_recording_leak_bytes_per_second", "gauge", "",
-         "Growth rate of the minimum of live memory, if it grows.",
+         "Growth rate of the minimum of live memory; 0 if it does not grow; absent if unknown.",
          [](const Device& d) { return d.leak_bytes_per_second; });
   family("gpumemprof_recording_allocations", "counter", "", "Allocations so far.",
          [&](const Device& d) { return some(d.alloc_count); });

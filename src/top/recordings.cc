@@ -68,7 +68,7 @@ void draw_row(const TopState& state, const RecordedRow& row, int y, Screen* scre
   }
   x = screen->put(x, y, program_name(recording.command));
   if (!recording.exact) x = screen->put(x + 1, y, "(events lost)", Style::kWarning);
-  if (device.leak_bytes_per_second)
+  if (device.leak_bytes_per_second.value_or(0) > 0)
     screen->put(x + 1, y, "grows " + rate_text(device.leak_bytes_per_second), Style::kWarning);
 }
 

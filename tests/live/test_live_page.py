@@ -105,7 +105,7 @@ def test_a_real_prometheus_answers_every_panel_of_the_dashboards(tmp_path):
                 end = time.monotonic() + 60
                 # Two scrapes, so that rates are known.
                 # And until growth is told, which takes a quarter of a minute.
-                wanted = "count_over_time(up[1m]) > 2 and on () count(gpumemprof_recording_leak_bytes_per_second)"
+                wanted = "count_over_time(up[1m]) > 2 and on () count(gpumemprof_recording_leak_bytes_per_second > 0)"
                 while answer_of(port, wanted).get("data", {}).get("result", []) == []:
                     assert time.monotonic() < end
                     time.sleep(0.5)

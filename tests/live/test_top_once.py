@@ -34,7 +34,35 @@ def test_the_picture_has_the_programs_exact_figures(standing):
     assert (device["live_blocks"], device["alloc_count"], device["free_count"]) == (4, ALLOCATIONS, 1)
     assert device["bytes_per_second"] == 0 and device["allocations_per_second"] == 0
     assert device["reserved_bytes"] is None and device["unknown"]["reserved_bytes"]
-    assert device["leak_bytes_per_second"] is None and device["unknown"]["leak_bytes_per_second"]
+    # 0 once that is known.
+    assert device["leak_bytes_per_second"] == 0 or device["unknown"]["leak_bytes_per_second"]
+
+
+def test_a_run_that_has_allocated_nothing_is_named_by_every_live_command(tmp_path):
+    """As a program is that still imports. A shell that starts it is the run's first process, and the one that is named."""
+    wait = f"{harness.PYTHON} -c 'import time; print(1, flush=True); time.sleep(60)'"
+    run = subprocess.Popen([harness.COMMAND, "run", "-q", "-o", tmp_path / "r", "--", "sh", "-c", f"{wait}; true"], stdout=subprocess.PIPE)
+    try:
+        assert run.stdout.readline() == b"1\n"
+        pid = json.loads((tmp_path / "r" / "meta.json").read_text())["pid"]
+        said = picture("--interval", "0")
+        validator("live.schema.json").validate(said)
+        assert [one["folder"] for one in said["waiting"] if one["pid"] == pid] == [str(tmp_path / "r")]
+        assert sum(one["folder"] == str(tmp_path / "r") for one in said["waiting"]) == 1
+        info = json.loads(harness.execute([harness.COMMAND, "info", "--format", "json"]).ok().stdout)
+        validator("info.schema.json").validate(info)
+        assert str(tmp_path / "r") in [one["folder"] for one in info["waiting"] if one["pid"] == pid]
+        for command in (["info"], ["top", "--once"]):
+            text = harness.execute([harness.COMMAND, *command], env=os.environ | {"COLUMNS": "300", "LINES": "60"}).ok().stdout.decode()
+            assert re.search(rf"\b{pid}\b.*: no allocation yet|\b{pid}\b .* no allocation yet", text), text
+            assert "None of your recordings is running" not in text
+        if not info["recordings"] and len(info["waiting"]) == 1:
+            text = harness.execute([harness.COMMAND, "monitor", "--duration", "0"]).ok().stdout.decode()
+            assert f"(pid {pid} sh -c" in text and "no allocation yet)" in text
+    finally:
+        run.terminate()
+        run.wait()
+        run.stdout.close()
 
 
 def test_the_holders_are_the_lines_that_hold(standing):

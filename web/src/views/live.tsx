@@ -92,7 +92,7 @@ function Device({ recording, device }: { recording: LiveRecording; device: LiveD
         <span>peak {format.bytes(device.peak_bytes)}</span>
         <span>{format.plural(device.live_blocks, "block")}</span>
         <span>change {rate(device.bytes_per_second)}</span>
-        {leak !== null ? <span class="bad">grows by {format.bytes(60 * leak)} a minute</span> : <span class="dim">{format.plain(no_leak ?? "growth unknown")}</span>}
+        {leak ? <span class="bad">grows by {format.bytes(60 * leak)} a minute</span> : <span class="dim">{leak === 0 ? "live memory does not grow" : format.plain(no_leak ?? "growth unknown")}</span>}
         {device.refused_count ? <span class="bad">{format.plural(device.refused_count, "request")} refused</span> : null}
       </div>
       <Curves
