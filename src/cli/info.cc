@@ -102,11 +102,16 @@ Json info_json(const InfoArguments& arguments, const Accelerators& all) {
   put(&memory, &unknown, "cgroup_used_bytes", host.limit_used);
   memory["unknown"] = unknown;
   Json recordings = Json::array();
-  for (const LiveRecording& recording : list_live_recordings())
+  std::vector<LiveRecording> waiting;
+  for (const LiveRecording& recording : list_live_recordings("/proc", &waiting))
     recordings.push_back(recording_json(recording, arguments.detailed));
+  Json silent = Json::array();
+  for (const LiveRecording& run : waiting)
+    silent.push_back({{"pid", run.id.pid}, {"command", run.command}, {"folder", run.folder}});
   Json out = {{"schema", "gpumemprof.info/1"},   {"version", GPUMEMPROF_VERSION},
               {"system", system_json()},         {"memory", memory},
-              {"gpu", gpu_json(arguments, all)}, {"recordings", recordings}};
+              {"gpu", gpu_json(arguments, all)}, {"recordings", recordings},
+              {"waiting", silent}};
   const std::vector<std::string> folders = package_folders(arguments.program_path);
   out["conflicts"] = second_profilers(folders);
   if (is_tfmemprof()) out["tensorflow"] = tensorflow_json(folders);
@@ -165,6 +170,10 @@ void print_text(const Json& info, const Accelerators& all, int wanted, bool deta
                   format_plural(device["live_blocks"].get<uint64_t>(), "block").c_str(),
                   format_bytes(device["peak_bytes"].get<uint64_t>()).c_str());
     }
+  }
+  for (const Json& run : info["waiting"]) {
+    std::printf("  pid %d: %s, into %s: %s\n", run["pid"].get<int>(), text(run["command"]).c_str(),
+                text(run["folder"]).c_str(), kNoAllocationYet);
   }
   if (!detailed) return;
   const Json& probe = info["probe"];

@@ -88,16 +88,35 @@ LiveRecording find_live_recording(const std::string& proc, const ProcessId& id) 
   return found;
 }
 
-std::vector<LiveRecording> list_live_recordings(const std::string& proc) {
+std::vector<LiveRecording> list_live_recordings(const std::string& proc,
+                                                std::vector<LiveRecording>* waiting) {
+  struct Silent {
+    LiveRecording recording;
+    int parent;
+  };
   std::vector<LiveRecording> out;
+  std::vector<Silent> silent;
   for (const ProcessStat& stat : list_processes(proc)) {
     if (stat.state == 'Z' || stat.state == 'X' || stat.id.pid == getpid()) continue;
     if (!is_ours(proc + '/' + std::to_string(stat.id.pid))) continue;
-    // Without an event a process of `run` may be anything, such as a shell; those without a
-    // recording are not listed.
+    // Without an event a process of `run` may be anything, such as a shell.
     LiveRecording found = find_live_recording(proc, stat.id);
-    if (!found.file.empty()) out.push_back(std::move(found));
+    if (!found.file.empty())
+      out.push_back(std::move(found));
+    else if (!found.folder.empty())
+      silent.push_back({std::move(found), stat.parent});
   }
+  for (const Silent& one : silent) {
+    const auto is_of_folder = [&](const LiveRecording& other) {
+      return other.folder == one.recording.folder;
+    };
+    const bool is_first = std::ranges::none_of(silent, [&](const Silent& other) {
+      return other.recording.id.pid == one.parent && is_of_folder(other.recording);
+    });
+    if (waiting && is_first && std::ranges::none_of(out, is_of_folder))
+      waiting->push_back(one.recording);
+  }
+  if (waiting) std::ranges::sort(*waiting, {}, [](const LiveRecording& r) { return r.id.pid; });
   std::ranges::sort(out, {}, [](const LiveRecording& r) { return r.id.pid; });
   return out;
 }

@@ -97,7 +97,8 @@ void Sampler::follow(Target* target) {
 
 /// Processes of a run begin and end; each that was seen stays until it ends.
 void Sampler::look_for_recordings() {
-  for (LiveRecording& found : list_live_recordings(proc_)) {
+  waiting_.clear();
+  for (LiveRecording& found : list_live_recordings(proc_, &waiting_)) {
     const auto is_known = [&](const Target& t) { return t.recording.id == found.id; };
     if (std::ranges::any_of(targets_, is_known)) continue;
     targets_.push_back({std::move(found), std::nullopt, {}});
@@ -300,7 +301,12 @@ std::string Sampler::subject() const {
     if (!one && count > 0)
       what += " and its " +
               (count == 1 ? std::string("accelerator") : std::to_string(count) + " accelerators");
-    return what + " (no recorded process of yours is running)";
+    if (waiting_.empty()) return what + " (no recorded process of yours is running)";
+    const LiveRecording& run = waiting_.front();
+    const std::string more =
+        waiting_.size() == 1 ? "" : " and " + std::to_string(waiting_.size() - 1) + " more";
+    return what + " (pid " + std::to_string(run.id.pid) + " " + run.command.substr(0, 60) + more +
+           ": " + kNoAllocationYet + ")";
   }
   std::string text;
   for (const Target& target : targets_) {

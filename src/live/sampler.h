@@ -83,6 +83,7 @@ class Sampler {
   std::string proc_;
   std::vector<Target> targets_;
   bool whole_machine_ = false;
+  std::vector<LiveRecording> waiting_;  // runs that have allocated nothing yet
   bool began_ = false;
   std::vector<std::string> news_;
   WatchState state_ = WatchState::kRunning;

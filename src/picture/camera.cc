@@ -95,7 +95,8 @@ void Camera::set_thresholds(double warning_percent, double critical_percent) {
 }
 
 void Camera::search() {
-  for (LiveRecording& found : list_live_recordings(proc_)) {
+  waiting_.clear();
+  for (LiveRecording& found : list_live_recordings(proc_, &waiting_)) {
     const Key key{host_, found.id.pid, found.id.start_ticks};
     if (subjects_.contains(key) || subjects_.size() >= kMostRecordings) continue;
     auto subject = std::make_unique<Subject>();
@@ -404,6 +405,7 @@ Picture Camera::take(const SeeStacks& see) {
     next_search_ns_ = picture.steady_ns + kSearchPauseNs;
     search();
   }
+  picture.waiting = waiting_;
   note_ends(picture.steady_ns);
   look_at_recordings(see != nullptr);
   for (const auto& [key, subject] : subjects_) {

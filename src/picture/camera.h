@@ -76,6 +76,7 @@ class Camera {
   CameraOptions options_;
   std::string proc_, host_;
   std::map<Key, std::unique_ptr<Subject>> subjects_;
+  std::vector<LiveRecording> waiting_;      // as Picture::waiting
   std::map<std::string, Alerts> memories_;  // by the name of the memory
   std::set<std::string> passed_over_;       // files in folders that need no second look
   std::deque<PictureAlert> alerts_;

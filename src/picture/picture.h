@@ -10,6 +10,7 @@
 #include "analysis/driver/driver_memories.h"
 #include "analysis/host/host_identity.h"
 #include "devices/host_memory.h"
+#include "live/live_recordings.h"
 #include "live/recording_follower.h"
 #include "picture/accelerators.h"
 
@@ -89,6 +90,7 @@ struct Picture {
   PictureAccelerators accelerators;
   std::vector<PictureProcess> processes;  ///< that hold most, largest first
   std::vector<PictureRecording> recordings;
+  std::vector<LiveRecording> waiting;  ///< runs that have allocated nothing yet
   std::vector<PictureAlert> alerts;                ///< the last ones, newest last
   uint64_t warning_count = 0, critical_count = 0;  ///< of all alerts since the beginning
   uint64_t refused_count = 0;  ///< requests of all recordings since then, also of those that ended

@@ -149,6 +149,11 @@ std::string picture_json(const Picture& picture, Commands commands, int indent) 
   }
   for (const PictureRecording& recording : picture.recordings)
     out["recordings"].push_back(recording_json(recording, commands));
+  out["waiting"] = Json::array();
+  for (const LiveRecording& run : picture.waiting)
+    out["waiting"].push_back({{"pid", run.id.pid},
+                              {"program", program_name(run.command)},
+                              {"folder", run.folder}});
   for (const PictureAlert& alert : picture.alerts) {
     out["alerts"].push_back({{"time_ns", alert.time_ns},
                              {"level", alert.is_critical ? "critical" : "warning"},

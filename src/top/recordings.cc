@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/size.h"
+#include "live/live_recordings.h"
 #include "report/describe/describe.h"
 #include "report/user_code.h"
 #include "report/words.h"
@@ -163,7 +164,7 @@ void draw_head(const std::string& text, int y, Screen* screen) {
   screen->paint_row(y, Style::kHeader);
 }
 
-/// Recordings without a device yet, or that cannot be read.
+/// Recordings without a device yet, or that cannot be read, and runs without a recording yet.
 void draw_others(const Picture& picture, int y, int end, Screen* screen) {
   for (const PictureRecording& recording : picture.recordings) {
     if (!recording.devices.empty() || y >= end) continue;
@@ -172,16 +173,27 @@ void draw_others(const Picture& picture, int y, int end, Screen* screen) {
                             recording.problem.empty() ? "no event yet" : recording.problem),
                 Style::kWarning);
   }
+  for (const LiveRecording& run : picture.waiting) {
+    if (y >= end) break;
+    screen->put(0, y++,
+                fmt::format("{:>8} {} {}", run.id.pid, program_name(run.command), kNoAllocationYet),
+                Style::kDim);
+  }
 }
 
 }  // namespace
+
+const char* no_rows_text(const Picture& picture) {
+  return picture.waiting.empty() ? "None of your recordings is running."
+                                 : "None of your recorded programs has allocated anything yet.";
+}
 
 void draw_overview(const TopState& state, int y, int end, Screen* screen) {
   const auto rows = recorded_rows(state);
   const int count = static_cast<int>(rows.size());
   const int selected = std::clamp(state.selected[0], 0, std::max(count - 1, 0));
   draw_head(head_text(columns_of(state, screen->width())), y++, screen);
-  if (state.picture.recordings.empty()) {
+  if (state.picture.recordings.empty() && state.picture.waiting.empty()) {
     screen->put(0, y++,
                 "None of your recordings is running. Start one: gpumemprof run -- python train.py",
                 Style::kDim);
@@ -192,7 +204,7 @@ void draw_overview(const TopState& state, int y, int end, Screen* screen) {
     draw_row(state, rows[static_cast<size_t>(i)], y, screen);
     if (i == selected) screen->paint_row(y, Style::kSelected);
   }
-  draw_others(state.picture, y, end - 8, screen);
+  draw_others(state.picture, y, count == 0 ? end : end - 8, screen);
   if (count == 0 || y + 2 >= end) return;
   const RecordedRow& row = rows[static_cast<size_t>(selected)];
   ++y;
@@ -225,7 +237,7 @@ void draw_holders(const TopState& state, int y, int end, Screen* screen) {
   const auto rows = recorded_rows(state);
   if (rows.empty()) {
     draw_head("HOLDERS", y++, screen);
-    screen->put(0, y, "None of your recordings is running.", Style::kDim);
+    screen->put(0, y, no_rows_text(state.picture), Style::kDim);
     return;
   }
   const int chosen = std::clamp(state.selected[0], 0, static_cast<int>(rows.size()) - 1);

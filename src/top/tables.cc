@@ -129,7 +129,7 @@ void draw_ranks(const TopState& state, int y, int end, Screen* screen) {
     };
     return key(a) < key(b);
   });
-  if (rows.empty()) screen->put(0, y, "None of your recordings is running.", Style::kDim);
+  if (rows.empty()) screen->put(0, y, no_rows_text(state.picture), Style::kDim);
   std::vector<uint64_t> sizes;
   for (const RecordedRow& row : rows) sizes.push_back(row.device->allocated);
   std::ranges::sort(sizes);

@@ -22,6 +22,9 @@ int sum_count(const Picture& picture);
 /// Rows of the sum below its table, at most.
 inline constexpr int kSumRows = 18;
 
+/// Where there is no row of a recording.
+const char* no_rows_text(const Picture& picture);
+
 /// Each draws its table from row `y` to before `end`.
 void draw_overview(const TopState& state, int y, int end, Screen* screen);
 void draw_holders(const TopState& state, int y, int end, Screen* screen);

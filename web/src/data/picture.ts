@@ -77,5 +77,6 @@ export interface Picture {
   accelerators: { devices: (Memory & { device: string; model: string })[] | null; unknown?: Unknown };
   processes: { pid: number; command: string; resident_bytes: number; recorded: boolean }[];
   recordings: LiveRecording[];
+  waiting?: { pid: number; program: string; folder: string }[];
   alerts: { time_ns: number; level: string; subject: string; text: string }[];
 }

@@ -231,7 +231,8 @@ export function Live() {
           {now ? <Machine now={now} /> : null}
           <section id="recordings">
             <h2>Live recordings{recordings.length > 1 ? ", largest first" : ""}</h2>
-            {recordings.length === 0 && now ? <p class="dim">None. <span class="code">gpumemprof run -- python train.py</span> starts one.</p> : null}
+            {(now?.waiting ?? []).map((one) => <p key={one.pid} class="dim">{format.plain(one.program, 60)}, pid {one.pid}: no allocation yet</p>)}
+            {recordings.length === 0 && now && !now.waiting?.length ? <p class="dim">None. <span class="code">gpumemprof run -- python train.py</span> starts one.</p> : null}
             {recordings.map((one) => <Recording key={`${one.host} ${one.pid} ${one.folder}`} recording={one} />)}
           </section>
           <Ended />
