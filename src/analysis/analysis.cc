@@ -244,11 +244,11 @@ Result<Analysis> analyze_source(EventSource& source, const AnalysisOptions& opti
   moments.finish(analysis.last_time_ns);
   sum_moments.finish(analysis.last_time_ns);
   take_devices(state, gatherer, source.tables(), &analysis);
+  std::vector<ProcessHistory> histories;
   // Before the categories are final: what is kept has one name in both.
   if (find_leaks) {
     holders.finish(source.tables(), state);
-    const std::vector<ProcessHistory> histories =
-        leaks.finish(state, [&](uint16_t device) { return gatherer.last_frees(device); });
+    histories = leaks.finish(state, [&](uint16_t device) { return gatherer.last_frees(device); });
     add_served_requests(histories, &analysis.devices);
     add_kept_after_set_up(histories, source.tables(), &analysis.devices);
     add_leak_findings(histories, source.tables(),
@@ -264,6 +264,7 @@ Result<Analysis> analyze_source(EventSource& source, const AnalysisOptions& opti
     device.step_levels = moments.take_levels(device.device);
     device.live_moments = moments.take_moments(device.device);
   }
+  add_graphs_at_end(histories, source.tables(), holders, &analysis);
   add_fixes_of_inputs(&analysis);
   analysis.moments = categories.moments();
   take_sums(sums, sum_state, sum_gatherer, sum_moments, source.tables(), &analysis);

@@ -16,6 +16,8 @@ const char* severity_name(Severity severity);  ///< "info", "warning", "critical
 
 /// What `steps_from` of a leak's facts is, where its rounds come after the last step.
 inline constexpr const char* kRoundsAfterSteps = "rounds of a line after the last step";
+/// The fact of a leak that no steps or rounds tell: when it was made.
+inline constexpr const char* kMade = "made";
 /// The name of segments that are freed and allocated over and over.
 inline constexpr const char* kSegmentChurn = "segment_churn";
 /// The name of a refusal that came of an earlier attempt, whose exception holds its frames.

@@ -176,8 +176,10 @@ void find_leaking(const PracticeEvidence& evidence, const DeviceAnalysis& device
   for (const Finding& finding : evidence.analysis.findings) {
     if (finding.kind != FindingKind::kLeak || finding.name == "gradients_kept") continue;
     if (finding.device != device.device) continue;
-    const uint64_t bytes = leak_bytes_at_peak(finding, device).value_or(0);
+    uint64_t bytes = leak_bytes_at_peak(finding, device).value_or(0);
     if (bytes == 0) continue;  // it begins after the peak
+    // Some of what its stacks made is held by others.
+    if (find_fact(finding, kMade)) bytes = std::min(bytes, finding.bytes.value_or(0));
     const bool is_input = keeps_inputs(finding, device);
     PracticeCandidate& candidate =
         by_name.try_emplace(is_input ? "inputs" : finding.name, device).first->second;
@@ -198,7 +200,7 @@ void find_leaking(const PracticeEvidence& evidence, const DeviceAnalysis& device
     uint64_t& kept_bytes = candidate.advice.evidence[0].second;
     kept_bytes += bytes;
     // Where steps are marked it is known when it could have been freed, and simulated.
-    if (find_fact(finding, "round")) candidate.held_bytes = kept_bytes;
+    if (find_fact(finding, "round") || find_fact(finding, kMade)) candidate.held_bytes = kept_bytes;
   }
   for (auto& [name, candidate] : by_name) {
     candidate.is_of_leak = true;

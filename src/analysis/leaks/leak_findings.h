@@ -69,6 +69,12 @@ std::vector<KeptGradients> find_kept_gradients(const std::vector<ProcessHistory>
                                                const std::vector<Leak>& leaks,
                                                const Tables& tables);
 
+/// What an evaluation after the last step keeps with whole graphs, in too few rounds for a trend: a
+/// quarter of the peak more than any step had. Of programs that ended in order. Where the steps and
+/// leaks of the devices are known.
+void add_graphs_at_end(const std::vector<ProcessHistory>& histories, const Tables& tables,
+                       const HolderStacks& holders, Analysis* analysis);
+
 /// Two sets of the same parameters at the peak, one of which is gone later: old and new weights at a
 /// hand-off. Adds "double_weights_in_phase" for each device where parameters that the program named
 /// are there more than once at the peak, with the same names and sizes, 32 MiB and a 20th of the

@@ -197,6 +197,12 @@ constexpr Rule kRules[] = {
     {[](const LeakEvidence& e) { return is_scalar(e) && keeps_graphs(e); },
      {"loss_kept_with_graph", "a loss or metric is kept together with its graph",
       "keep the number: loss.item(), or loss.detach() if it must stay on the device"}},
+    // autograd.grad made it with create_graph: under no_grad that is an error.
+    {[](const LeakEvidence& e) {
+       return is_graph_whole(e) && !e.grows_one_block && e.in_backward;
+     },
+     {"activations_kept", "results are kept together with a graph that a backward pass made",
+      kNumbersOrDetached}},
     // No backward pass ran: detaching one list leaves the graph that a loop's variable carries on.
     {[](const LeakEvidence& e) {
        return is_graph_whole(e) && !e.grows_one_block && !e.trains_in_steps;
@@ -256,6 +262,11 @@ constexpr LeakName kNoKnownBug = {
     kGrowth, "cause unknown", "find what keeps them, and drop or limit it"};
 
 }  // namespace
+
+bool keeps_whole_graphs(const LeakEvidence& evidence) {
+  return is_graph_whole(evidence) &&
+         evidence.holder->with_graph * 10 >= evidence.holder->tensors * 9;
+}
 
 bool is_kv_cache(const LeakName& name) { return std::string_view(name.name) == kKv.name; }
 

@@ -16,6 +16,9 @@ struct LeakName {
   FindingKind kind = FindingKind::kLeak;
 };
 
+/// Whether nearly all that holds it are tensors whose graph has all that it saved.
+bool keeps_whole_graphs(const LeakEvidence& evidence);
+
 /// Whether the name says that what is kept is a KV cache.
 bool is_kv_cache(const LeakName& name);
 /// Whether all that the leak keeps is one, by who holds it or how it grows: most of it by its
