@@ -88,6 +88,54 @@ for step in range(48):
     BACKWARD
     gpumemprof.step()
 """
+SPECULATIVE = """
+import torch
+from torch import nn
+class Attention(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+    def forward(self, x, cache):
+        q, k, v = self.qkv(x).chunk(3, -1)
+        if cache[0] is not None:
+            k = torch.cat([cache[0], k], 1); v = torch.cat([cache[1], v], 1)
+        cache[0], cache[1] = k, v
+        return self.out((q @ k.transpose(1, 2)).softmax(-1) @ v)
+class Model(nn.Module):
+    def __init__(self, width, depth):
+        super().__init__()
+        self.embed, self.head = nn.Embedding(64, width), nn.Linear(width, 64)
+        self.layers = nn.ModuleList(Attention(width) for _ in range(depth))
+    def forward(self, tokens, caches):
+        x = self.embed(tokens)
+        for layer, cache in zip(self.layers, caches):
+            x = x + layer(x, cache)
+        return self.head(x)
+def cut(caches, length):
+    for cache in caches:
+        cache[0], cache[1] = cache[0][:, :length], cache[1][:, :length]
+@torch.inference_mode()
+def answer(target, draft, sessions, request):
+    ids = torch.randint(0, 64, (4, 48))
+    of_target, of_draft = ([[None, None] for _ in model.layers] for model in (target, draft))
+    sessions[request] = of_target, of_draft
+    target(ids[:, :-1], of_target), draft(ids[:, :-1], of_draft)
+    length = 47
+    for _ in range(16):
+        token, guesses = ids[:, -1:], []
+        for _ in range(4):
+            token = draft(token, of_draft)[:, -1:].argmax(-1)
+            guesses.append(token)
+        given = torch.cat([ids[:, -1:], *guesses[:-1]], 1)
+        checked = torch.cat([target(given[:, j : j + 1], of_target) for j in range(4)], 1).argmax(-1)
+        ids = torch.cat([ids, checked[:, :2]], 1)
+        length += 2
+        cut(of_target, length), cut(of_draft, length)
+    FORGET
+target, draft, sessions = Model(128, 4).eval(), Model(64, 2).eval(), {}
+for request in range(14):
+    answer(target, draft, sessions, request)
+"""
 MEMBER_BYTES = 4 * (200 * 100 + 100)
 
 
@@ -100,6 +148,11 @@ def analysis_of(tmp_path, text, name="program"):
 
 def leaks_in(report):
     return [one for one in report["findings"] if one["kind"] == "leak"]
+
+
+def categories_of(report):
+    (device,) = report["devices"]
+    return device["categories_at_peak"]
 
 
 def peak_of(report):
@@ -147,3 +200,14 @@ def test_a_state_of_steps_without_a_backward_pass_needs_no_graph(tmp_path, backw
     leaks = leaks_in(analysis_of(tmp_path, STATE.replace("BACKWARD", backward)))
     (leak,) = [one for one in leaks if one["name"] == "hidden_state_not_detached"]
     assert leak["fix"].startswith(fix) and "state.detach()" in leak["fix"]
+
+
+def test_caches_that_one_line_makes_for_two_models_have_one_type_and_the_leak_is_theirs(tmp_path):
+    report = analysis_of(tmp_path, SPECULATIVE.replace("FORGET", "pass"))
+    (leak,) = leaks_in(report)
+    assert leak["name"] == "kv_cache_growth" and leak["evidence"]["holder_name"] == "sessions"
+    assert "cache of a request when it ends" in leak["fix"]
+    # K and V of the 4 layers of 128 and the 2 of 64, of 4 sequences of 79 tokens, but for the request that is answered.
+    a_request = 2 * (4 * 128 + 2 * 64) * 4 * 79 * 4
+    assert categories_of(report)["KV cache"] >= 12 * a_request
+    assert leaks_in(analysis_of(tmp_path, SPECULATIVE.replace("FORGET", "del sessions[request]"), "without")) == []

@@ -96,6 +96,23 @@ bool are_first_gradients(const Leak& leak, const ToldOfStack& told_of) {
   return survivors != 0 && 10 * first >= 9 * survivors;
 }
 
+/// The leak's own line asked for it in a model's call, no function below it.
+bool is_made_by_line(const Leak& leak, uint32_t stack, const Tables& tables) {
+  return is_in_call(attribution_of(tables, stack).phase) &&
+         tables.stacks.node(python_node(tables, stack)).frame ==
+             tables.stacks.node(leak.node).frame;
+}
+
+/// Of a line that makes the caches of several models, some stacks may not look like it: those of a
+/// model that is called for one token after the other.
+bool is_line_of_caches(const Leak& leak, const ToldOfStack& told_of, const Tables& tables) {
+  return std::ranges::all_of(leak.stacks, [&](const LeakStack& one) {
+           return is_made_by_line(leak, one.stack, tables);
+         }) &&
+         std::ranges::any_of(leak.stacks,
+                             [&](const LeakStack& one) { return told_of.is_cache(one.stack); });
+}
+
 bool one_block(const Leak& leak) {
   constexpr uint64_t kFew = 2;
   return std::ranges::all_of(leak.stacks, [](const LeakStack& stack) {
@@ -189,7 +206,9 @@ LeakEvidence evidence_of(const Leak& leak, const AllLeaks& all, const Tables& ta
   };
   out.without_graph = share_of_stacks(leak, is_without) > 1 - 1e-9;
   out.in_tracing = leak.is_retraced && share(leak, tables, is_function_call) > kMost;
-  out.in_cache = told_of.is_cache && share_of_stacks(leak, told_of.is_cache) > kMost;
+  out.in_line_of_caches = told_of.is_cache && is_line_of_caches(leak, told_of, tables);
+  out.in_cache = out.in_line_of_caches ||
+                 (told_of.is_cache && share_of_stacks(leak, told_of.is_cache) > kMost);
   out.is_saved = told_of.is_saved && share_of_stacks(leak, told_of.is_saved) > kMost;
   out.is_used_again =
       told_of.is_used_again && share_of_stacks(leak, told_of.is_used_again) > kMost;

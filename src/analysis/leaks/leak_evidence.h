@@ -27,6 +27,8 @@ struct LeakEvidence : HolderStacks::Held {
   /// Most of it was made in calls of a function of TensorFlow's that is traced again and again.
   bool in_tracing = false;
   bool in_cache = false;       ///< most of it is a KV cache by its category
+  /// All of it was made as caches are that the same line made for another model.
+  bool in_line_of_caches = false;
   bool is_saved = false;       ///< autograd saved most of it: a graph that is kept keeps it, too
   bool is_used_again = false;  ///< operations of later steps save most of it: it is no used batch
   /// No more blocks survive than before: a larger one takes the place of the last.

@@ -273,7 +273,8 @@ bool is_kv_cache(const LeakName& name) { return std::string_view(name.name) == k
 bool is_all_kv_cache(const LeakName& name, const LeakEvidence& evidence) {
   const bool are_pairs = evidence.holder && evidence.holder->tensors != 0 &&
                          evidence.holder->in_pairs == evidence.holder->tensors;
-  return is_kv_cache(name) && (evidence.grows_one_block || are_pairs);
+  return is_kv_cache(name) &&
+         (evidence.grows_one_block || are_pairs || evidence.in_line_of_caches);
 }
 
 bool may_be_result(const LeakName& name, const LeakEvidence& evidence) {
