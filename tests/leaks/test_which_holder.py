@@ -172,10 +172,13 @@ def test_a_chain_of_objects_is_one_leak_held_by_what_links_them(tmp_path):
 
 
 def test_state_dicts_of_optimizers_that_are_gone_are_told_as_that(tmp_path):
-    (leak,) = leaks_in(analysis_of(tmp_path, STATES))
+    report = analysis_of(tmp_path, STATES)
+    (leak,) = leaks_in(report)
     assert leak["name"] == "optimizer_recreated" and leak["evidence"]["holder_name"] == "kept"
     assert leak["fix"] == "keep the last state alone, or one a key that comes again, and save earlier ones to files"
     assert leak["bytes"] >= 20 * 2 * MEMBER_BYTES  # and a step count each
+    # They were in an optimizer's state at the end of their last step.
+    assert categories_of(report)["optimizer state"] >= 20 * 2 * MEMBER_BYTES
 
 
 def test_what_is_computed_from_all_that_leaks_is_told_with_the_leak(tmp_path):

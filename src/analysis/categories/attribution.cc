@@ -55,7 +55,9 @@ struct Reading {
     out.is_weight_copy |= (is_torch_file(file, "nn/parameter.py") &&
                            is_called(function, "Parameter.__deepcopy__")) ||
                           (is_torch_file(file, "optim/swa_utils.py") &&
-                           is_called(function, "AveragedModel.__init__"));
+                           is_called(function, "AveragedModel.__init__")) ||
+                          is_torch_file(file, "distributed/checkpoint/_state_dict_stager.py") ||
+                          is_torch_file(file, "distributed/_state_dict_utils.py");
     out.is_in_setup |=
         path_has(file, "/torch/nn/modules/") &&
         (function.ends_with("__init__") || function.ends_with("reset_parameters") ||

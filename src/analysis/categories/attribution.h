@@ -30,7 +30,8 @@ struct Attribution {
   WorkPhase phase = WorkPhase::kNone;
   bool is_recomputed = false;  ///< a forward that checkpointing repeats within backward
   bool is_in_setup = false;    ///< PyTorch makes or moves what a module consists of
-  bool is_weight_copy = false; ///< PyTorch copies a parameter, or a model to average it
+  bool is_weight_copy = false; ///< PyTorch copies a parameter, a model to average it, or
+                               ///< what is saved, an optimizer's state too
   bool is_reducer = false;     ///< DistributedDataParallel's buckets of gradients
   bool is_in_step = false;     ///< within an optimizer's step, perhaps in what its closure runs
   bool is_kv_update = false;   ///< transformers appends a call's keys and values to its cache

@@ -45,6 +45,10 @@ TEST(Attribution, NamesWithoutTheirClassesAsPythonHadThemBefore311SayTheSame) {
   EXPECT_EQ(of({mine, next}).phase, WorkPhase::kDataLoading);
   EXPECT_TRUE(of({mine, {kTorch + "nn/parameter.py", "__deepcopy__"}}).is_weight_copy);
   EXPECT_TRUE(of({mine, {kTorch + "optim/swa_utils.py", "__init__"}}).is_weight_copy);
+  EXPECT_TRUE(of({mine, {kTorch + "distributed/checkpoint/_state_dict_stager.py", "stage"}})
+                  .is_weight_copy);
+  EXPECT_FALSE(of({mine, {kTorch + "distributed/checkpoint/state_dict_saver.py", "async_save"}})
+                   .is_weight_copy);
   EXPECT_TRUE(of({mine, {kTorch + "nn/modules/module.py", "_apply"}}).is_in_setup);
   EXPECT_FALSE(of({mine, {kTorch + "nn/modules/module.py", "apply"}}).is_in_setup);
 }

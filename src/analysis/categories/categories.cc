@@ -191,7 +191,8 @@ void Categories::add_to_moments(OfDevice& device, const Block& block, const Know
 KnownAs Categories::known(const Block& block, const Verdict& verdict, uint32_t of) {
   if (verdict.category == Category::kUnknown && block.rule != 0)
     return KnownAs::by_rule(static_cast<SnapshotRule>(block.rule), block.rule_phase);
-  return KnownAs::told(verdict, role_of(block, of).name);
+  const bool was_state = block.was_state && verdict.category == Category::kOptimizerState;
+  return KnownAs::told(verdict, was_state ? block.name : role_of(block, of).name);
 }
 
 /// `number`: of the device's allocations. A file that grew since the rules saw it may have others.
@@ -229,7 +230,7 @@ BlockLife Categories::life_of(const Block& block, const CopyLinks::Block& place,
   life.is_constant = block.saved & kSavedIsConstant;
   life.passes_saved_in = block.passes_saved_in;
   life.steps = all.steps - block.steps, life.calls = all.calls - block.calls;
-  life.is_before_calls = block.is_before_calls;
+  life.is_before_calls = block.is_before_calls, life.was_state = block.was_state;
   // A step's end tells as well, where nothing is allocated after the last node.
   life.outlived_backward = now.backward != block.backward || life.steps > 0;
   life.outlived_optimizer = now.optimizer != block.optimizer || life.steps > 0;

@@ -95,7 +95,7 @@ class Categories {
     uint8_t role, saved;
     uint8_t rule;  // SnapshotRule, of what the program tells nothing of
     WorkPhase rule_phase;
-    bool is_weight_copy, is_live, is_before_calls;
+    bool is_weight_copy, is_live, is_before_calls, was_state;
   };
   /// When a part of a block's life ended, and what had been by then.
   struct PartEnd {

@@ -133,13 +133,15 @@ void Categories::take_role(const Mark& mark, uint32_t of) {
   if (block == nullptr) return;
   if (role == static_cast<uint8_t>(StorageRole::kGradient) && mark.text != 0)
     gradient_names_[block->stack].insert(mark.text);
-  const uint8_t before = role_of(*block, of).role;
+  const auto [name_before, before] = role_of(*block, of);
   // What was there at a look without a role was none: it has become one. But the parts of a model
   // that was called late were parts of it before.
   const bool is_late = attributions_.of(block->stack).is_in_setup && block->event == block->made_at;
   const bool was_none = before == 0 && all.looks > block->looks && !is_late;
   if (all.looks > 0 && before != role && (before != 0 || was_none)) begin_part(place, *block);
+  const bool was_state = before == static_cast<uint8_t>(StorageRole::kOptimizerState);
   block->role = role, block->name = mark.text, block->address_role = 0;
+  if (role == 0 && was_state) block->was_state = true, block->name = name_before;
 }
 
 /// What follows of the block's life is another category's.

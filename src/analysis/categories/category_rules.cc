@@ -93,6 +93,7 @@ Verdict of_backward(const BlockLife& life) {
 
 Verdict of_step(const BlockLife& life) {
   if (!life.outlived_optimizer) return {Category::kTemporary};
+  if (life.was_state) return {Category::kOptimizerState};
   if (life.has_been_looked_at) return unknown(WhyUnknown::kKeptFromStep);
   return {Category::kOptimizerState};
 }

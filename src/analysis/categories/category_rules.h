@@ -70,6 +70,7 @@ struct BlockLife {
   bool is_told_cache = false;         ///< a leak was named a KV cache, and its stack is of it
   bool is_made_again = false;         ///< its stack allocated in another step too
   bool is_before_calls = false;       ///< made before the first call of a model in its step
+  bool was_state = false;             ///< of an optimizer that has let go of it
   /// On a GPU, of a workspace's size, and the only one of that size that its stack made.
   bool may_be_workspace = false;
 };
