@@ -40,6 +40,13 @@ TEST(GateReport, WhatFailedIsToldFirstWithTheLinesThatChangedWhichAddUp) {
                        "t.py::a: peak 10 B on cpu, the baseline 10 B (+0 bytes, +0.00 %)"}));
 }
 
+TEST(GateReport, OfSeveralRanksTheOneThatHeldMostIsTold) {
+  PeakComparison peak = grown_peak();
+  peak.rank = 1;
+  EXPECT_TRUE(verdict_text(peak, gate_report_of({peak}))
+                  .starts_with("peak 2.00 MiB on cpu of rank 1 exceeds the baseline 1.00 MiB by "));
+}
+
 TEST(GateReport, ALimitIsToldBesideTheBaseline) {
   PeakComparison peak{
       .kind = "cuda", .verdict = PeakVerdict::kNew, .now_bytes = 3072, .limit_bytes = 2048};

@@ -81,7 +81,8 @@ std::string not_exact_words(const std::string& lost) {
 
 std::string verdict_text(const PeakComparison& peak, const GateReport& report) {
   const std::string now =
-      fmt::format("peak {} on {}", format_bytes(peak.now_bytes), printable(peak.kind));
+      fmt::format("peak {} on {}{}", format_bytes(peak.now_bytes), printable(peak.kind),
+                  peak.rank ? fmt::format(" of rank {}", *peak.rank) : "");
   const std::string before = format_bytes(peak.before_bytes);
   const std::string by = signed_bytes(static_cast<int64_t>(peak.now_bytes - peak.before_bytes));
   std::string text;

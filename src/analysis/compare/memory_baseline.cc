@@ -132,6 +132,7 @@ PeakComparison compare_memory(const std::string& subject, const PeakMemory& now,
                      .verdict = PeakVerdict::kNew,
                      .now_bytes = now.peak_bytes,
                      .reserved_bytes = now.reserved_bytes,
+                     .rank = now.rank,
                      .is_exact = now.is_exact,
                      .lost = now.lost};
   if (before == nullptr) return out;

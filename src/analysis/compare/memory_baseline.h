@@ -34,7 +34,8 @@ struct PeakMemory {
   std::string lost;             ///< of a measurement that is not exact: "12 events: REASON"
   std::vector<PeakLine> lines;  ///< at the peak, largest first
   uint64_t other_bytes = 0;     ///< of lines that are left out
-  // Of a measurement only; a baseline has neither.
+  // Of a measurement only; a baseline has none of these.
+  std::optional<uint32_t> rank;  ///< of the process, where several ranks were recorded
   uint64_t end_bytes = 0;
   std::vector<PeakLine> lines_at_end;
   uint64_t before_bytes = 0;  ///< of a test: live before its body
@@ -79,6 +80,7 @@ struct PeakComparison {
   PeakVerdict verdict = PeakVerdict::kWithin;
   uint64_t now_bytes = 0, before_bytes = 0;
   std::optional<uint64_t> reserved_bytes;
+  std::optional<uint32_t> rank;         ///< as PeakMemory::rank
   bool is_exact = true;
   std::string lost;                     ///< as PeakMemory::lost
   std::optional<uint64_t> limit_bytes;  ///< that it must not exceed, whatever the baseline says

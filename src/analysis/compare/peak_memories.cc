@@ -70,11 +70,21 @@ class PeakMeasurer {
       out.reserved_bytes = device.snapshot->replay.peak_reserved.bytes;
     else if (device.figures.has_totals)
       out.reserved_bytes = device.figures.peak_reserved_bytes;
+    out.rank = rank_of(device);
     out.end_bytes = device.figures.live_bytes;
     out.lines = lines(device, device.holders_at_peak, &out.other_bytes);
     uint64_t others_at_end = 0;
     out.lines_at_end = lines(device, device.holders_at_end, &others_at_end);
     return out;
+  }
+
+  std::optional<uint32_t> rank_of(const DeviceAnalysis& device) const {
+    const uint32_t process = tables_.devices[device.device].process;
+    if (process >= tables_.processes.size()) return std::nullopt;
+    const std::optional<uint32_t> own = tables_.processes[process].rank;
+    const bool has_others = std::ranges::any_of(
+        tables_.processes, [&](const Process& other) { return other.rank && other.rank != own; });
+    return has_others ? own : std::nullopt;
   }
 
   std::vector<PeakLine> lines(const DeviceAnalysis& device, const std::vector<Holder>& holders,

@@ -45,6 +45,17 @@ TEST(PeakMemories, OfEachKindTheDeviceThatHeldMostCounts) {
   EXPECT_EQ(memories[1].basis, "allocated");
 }
 
+TEST(PeakMemories, TheRankIsThatOfTheProcessAmongSeveral) {
+  MemorySource source = cpus_and_gpu();
+  Tables& tables = source.mutable_tables();
+  tables.processes.resize(2);
+  tables.processes[0].rank = 3;
+  const Analysis analysis = *analyze_source(source, {});
+  EXPECT_EQ(peak_memories(analysis, tables, "/job", {})[0].rank, std::nullopt);
+  tables.processes[1].rank = 4;
+  EXPECT_EQ(peak_memories(analysis, tables, "/job", {})[0].rank, 3u);
+}
+
 TEST(PeakMemories, NoPathOfTheMachineIsInALine) {
   MemorySource source = cpus_and_gpu();
   const Analysis analysis = *analyze_source(source, {});
