@@ -153,6 +153,28 @@ def roots():
     say(modules={f"{id(generator.body):x}": "body"})
 
 
+def parts():
+    """A model whose parts the loop calls: nothing calls the model itself."""
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embed, self.head = nn.Linear(4, 8), nn.Linear(8, 2)
+            self.layers = nn.ModuleList(nn.Sequential(nn.Linear(8, 8), nn.Tanh()) for _ in range(3))
+
+    model, others = Net(), [nn.Linear(4, 4) for _ in range(2)]
+    optimizer = torch.optim.Adam(model.parameters())
+    for _ in range(2):
+        x = model.embed(torch.ones(2, 4))
+        for layer in model.layers:
+            x = layer(x)
+        optimizer.zero_grad()
+        (model.head(x).sum() + sum(other(torch.ones(1, 4)).sum() for other in others)).backward()
+        optimizer.step()
+    names = {f"{id(m):x}": n or "Net" for n, m in model.named_modules()}
+    say(modules=names | {f"{id(m):x}": n for m, n in zip(others, ("Linear", "Linear#2"))}, storages=storages(model, optimizer))
+
+
 def gan():
     first, second = nn.Linear(4, 4), nn.Linear(4, 4)
     optimizers = [torch.optim.SGD(m.parameters(), lr=0.1) for m in (first, second)]

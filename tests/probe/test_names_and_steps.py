@@ -120,6 +120,14 @@ def test_two_models_a_loss_and_a_part_that_came_first_have_names_of_their_own(re
     assert modules(raw) == said[0]["modules"] | said[1]["modules"]
 
 
+def test_parts_that_a_loop_calls_have_the_names_that_their_model_gives_them(recorded):
+    (said,), raw = recorded("parts")
+    # The list is called by nobody, and named all the same.
+    assert modules(raw) == said["modules"]
+    told = storages(raw.marks)
+    assert {name: told[name] for name in said["storages"]} == said["storages"]
+
+
 def test_a_module_in_the_place_of_a_dead_one_has_its_own_name(recorded):
     said, raw = recorded("died")
     told = [(f"{m['address']:x}", m["text"]) for m in raw.marks if m["kind"] == "module"]

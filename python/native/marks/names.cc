@@ -45,7 +45,9 @@ struct Root {
 PyTypeObject* g_type = nullptr;
 std::list<Root>* g_roots = nullptr;
 std::unordered_map<PyObject*, Root*>* g_root_of = nullptr;  // of each module that has been told
-int g_searches = 0;
+int g_searches = 0, g_searches_around = 0;
+// Of models in reach, those that are asked whether a module is below them.
+constexpr size_t kMostAsked = 64;
 
 bool is_finalizing() {
 #if PY_VERSION_HEX >= 0x030D0000
@@ -187,6 +189,30 @@ void add_root(PyObject* module) {
   tell(g_roots->emplace_back(std::move(root)), tree, true);
 }
 
+/// The largest model in reach that a module is part of, where the program calls parts of a model by
+/// themselves; else the module. Of one that computes alone, as an activation does, none is looked for.
+/// New reference.
+PyObject* model_around(PyObject* module) {
+  const Tree own = tree_of(module);
+  PyObject* model = module;
+  if ((own.tensors.empty() && own.modules.size() < 2) || g_searches_around++ >= kMostSearches) {
+    Py_INCREF(model);
+    return model;
+  }
+  const std::vector<PyObject*> models = instances_in_reach(g_type);
+  size_t most = own.modules.size();
+  for (size_t i = 0; i < std::min(models.size(), kMostAsked); ++i) {
+    const std::vector<FoundModule> modules = tree_of(models[i]).modules;
+    const bool has_it = std::any_of(modules.begin(), modules.end(), [&](const FoundModule& found) {
+      return found.module == module;
+    });
+    if (has_it && modules.size() > most) model = models[i], most = modules.size();
+  }
+  Py_INCREF(model);
+  for (PyObject* other : models) Py_DECREF(other);
+  return model;
+}
+
 /// Whether it is, or has become, known.
 bool is_named(PyObject* module, PyObject* around) {
   if (g_root_of->contains(module)) return true;
@@ -230,7 +256,11 @@ bool name_running_modules() {
   for (PyObject* module : running) {
     if (!g_root_of->contains(module)) {
       is_any_new = true;
-      if (!is_named(module, around)) add_root(module);
+      if (!is_named(module, around)) {
+        PyObject* model = model_around(module);
+        add_root(model);
+        Py_DECREF(model);
+      }
     }
     around = module;
   }
@@ -320,7 +350,7 @@ void forget_names() {
   for (const auto& entry : *g_root_of) forget_death(entry.first);
   g_root_of->clear();
   g_roots->clear();
-  g_searches = 0;
+  g_searches = g_searches_around = 0;
   roles().forget();
 }
 
