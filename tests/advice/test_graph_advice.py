@@ -209,3 +209,80 @@ def test_what_adapters_need_of_layers_that_are_not_trained_stays(tmp_path):
     weights = 4096 * 128 + 3 * (128 * 128 + 128 + 2 * 128 * 512 + 512 + 128)
     assert told["evidence"]["gradient_bytes"] == 4 * weights and "sparse_gradient" not in advice
     assert (peak - frozen) // 2 < told["bytes"] <= peak - frozen
+
+
+GAN = """
+import torch
+from torch import nn
+def layers(*widths):
+    return nn.Sequential(*(p for a, b in zip(widths, widths[1:]) for p in (nn.Linear(a, b), nn.Tanh())))
+generator, critic = layers(16, 64, 64, 128), layers(128, 256, 256, 256, 1)
+of_generator, of_critic = (torch.optim.SGD(model.parameters(), lr=1e-3) for model in (generator, critic))
+for _ in range(6):
+    fake = generator(torch.randn(1024, 16))
+    d_loss = critic(torch.randn(1024, 128)).mean() - critic(GIVEN).mean()
+    of_critic.zero_grad()
+    d_loss.backward(RETAIN)
+    of_critic.step()
+    g_loss = critic(fake).mean()
+    of_generator.zero_grad()
+    g_loss.backward()
+    of_generator.step()
+"""
+
+
+def test_a_graph_that_its_pass_retained_for_another_one_is_told_with_what_detaching_saves(tmp_path):
+    """The critic's graph of d_loss, which the second pass does not run through: three tanh of two calls, 1,024 x 256 each."""
+    advice, peak = recorded(tmp_path, GAN.replace("GIVEN", "fake").replace("RETAIN", "retain_graph=True"))
+    healthy, without = recorded(tmp_path, GAN.replace("GIVEN", "fake.detach()").replace("RETAIN", ""), "without")
+    told = advice["graph_kept"]
+    assert "which retained the graph" in told["title"] and ".detach()" in told["fix"]
+    # The peak without it is in the next pass.
+    assert 0.7 * (peak - without) < told["bytes"] <= peak - without
+    assert told["evidence"]["activation_bytes"] >= 2 * 3 * 1024 * 256 * 4
+    assert "graph_kept" not in healthy
+
+
+def test_a_graph_that_two_losses_need_is_not_kept(tmp_path):
+    code = GAN.replace("GIVEN", "fake.detach()").replace("RETAIN", "")
+    code = code.replace("    d_loss.backward()", "    d_loss.backward(retain_graph=True)\n    d_loss.square().backward()")
+    advice, _ = recorded(tmp_path, code)
+    assert "graph_kept" not in advice
+
+
+PARTS = """
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(64, 256), nn.Linear(256, 64)
+    def forward(self, x):
+        return x + self.b(torch.relu(self.a(x)))
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.head = nn.Linear(16, 64), nn.Linear(64, 4)
+        self.blocks = nn.ModuleList(Block() for _ in range(6))
+def main():
+    model = Model()
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    for _ in range(4):
+        x = model.embed(torch.randn(1024, 16))
+        for block in model.blocks:
+            x = CALL
+        optimizer.zero_grad()
+        model.head(x).square().mean().backward()
+        optimizer.step()
+main()
+"""
+
+
+def test_blocks_that_a_loop_calls_are_layers_to_checkpoint(tmp_path):
+    """No forward() of the model calls them: the list that they are in is known by the loop's variables."""
+    advice, peak = recorded(tmp_path, PARTS.replace("CALL", "block(x)"))
+    _, without = recorded(tmp_path, PARTS.replace("CALL", "checkpoint(block, x, use_reentrant=False)"), "checkpointed")
+    told = advice["checkpointing"]
+    assert told["title"].startswith("the 6 layers blocks.* keep ")
+    assert 0.5 * (peak - without) < told["bytes"] <= peak - without

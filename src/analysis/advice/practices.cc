@@ -178,13 +178,14 @@ void leave_layers_to_unused_gradients(const DeviceAnalysis& device,
   });
 }
 
-/// Where two say that the same blocks should end with their step, the one that saves more is told. A
-/// leak that is a part of more may have a fix of its own.
+/// Where two say that the same blocks should end with their step, or after their last use, the one
+/// that saves more is told. A leak that is a part of more may have a fix of its own.
 void leave_out_covered(Candidates* candidates) {
   const auto ends_with_step = [](const TraceChange& change) {
     return change.rule == TraceChange::Rule::kGoneAfterStep ||
            change.rule == TraceChange::Rule::kMadeAnewEachStep ||
-           change.rule == TraceChange::Rule::kGoneAtNext;
+           change.rule == TraceChange::Rule::kGoneAtNext ||
+           (change.rule == TraceChange::Rule::kGoneWhileIdle && !change.group_of.empty());
   };
   const auto covers = [&](const TraceChange& all, const PracticeCandidate& one) {
     const TraceChange& part = one.change;

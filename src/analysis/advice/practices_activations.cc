@@ -1,6 +1,7 @@
 // Graphs without a backward pass, or kept after it; blocks that could be
 // computed again.
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <ranges>
 #include <set>
@@ -51,12 +52,23 @@ SavedStacks stacks_not_needed(const PracticeEvidence& evidence) {
   return out;
 }
 
+/// Where it is not known when each block was used last, all end with their step.
+void take_idle(const PracticeEvidence& evidence, TraceChange* change) {
+  const auto known = evidence.graph.idle.find(change->device);
+  change->rule = TraceChange::Rule::kGoneAfterStep;
+  if (!evidence.graph.has_all_idle || known == evidence.graph.idle.end()) return;
+  change->rule = TraceChange::Rule::kGoneWhileIdle;
+  std::ranges::copy_if(known->second, std::back_inserter(change->idle), [&](const auto& one) {
+    return change->group_of.contains(one.stack);
+  });
+}
+
 /// `is_needed`: what a backward pass came for and that stayed, else what none came for. Stacks are
 /// taken of which all saved blocks are so.
 void find_graphs(const PracticeEvidence& evidence, const SavedStacks& not_needed, bool is_needed,
                  Candidates* out) {
   PracticeCandidate candidate(*evidence.device);
-  uint64_t largest = 0, kept = 0, at_peak = 0;
+  uint64_t largest = 0, kept = 0, at_peak = 0, retained = 0;
   const auto line_of = [&](uint32_t stack) {
     return evidence.tables.stacks.node(leak_line(evidence.tables, stack)).frame;
   };
@@ -78,7 +90,7 @@ void find_graphs(const PracticeEvidence& evidence, const SavedStacks& not_needed
     candidate.change.group_of[stack] = 0;
     largest = std::max(largest, lives.largest_bytes);
     const uint64_t bytes = lives.without_bytes > 0 ? lives.without_bytes : lives.after_bytes;
-    kept += bytes;
+    kept += bytes, retained += lives.retained_bytes;
     // Training may run through the same lines of the model.
     const uint32_t apart = is_needed ? 0 : own_node_apart(evidence.tables, stack, used);
     const uint32_t line = apart != 0 ? apart : leak_line(evidence.tables, stack);
@@ -88,16 +100,29 @@ void find_graphs(const PracticeEvidence& evidence, const SavedStacks& not_needed
   for (const CategoryHolder& holder : evidence.at_peak()) {
     if (candidate.change.group_of.contains(holder.stack)) at_peak += holder.bytes;
   }
+  if (is_needed) take_idle(evidence, &candidate.change);
+  const auto is_at_peak = [&](const IdleGradient& one) {
+    const uint64_t peak = evidence.device->own_peak_event;
+    return one.begin_event <= peak && peak < one.end_event;
+  };
+  if (candidate.change.rule == TraceChange::Rule::kGoneWhileIdle) {
+    at_peak = 0;
+    for (const IdleGradient& one : candidate.change.idle) at_peak += is_at_peak(one) ? one.size_bytes : 0;
+  }
   const std::string line = evidence.line_of(candidate.advice.stack);
   const std::string has = format_bytes(at_peak) + " at the peak";
   if (is_needed) {
+    const bool is_retained = 2 * retained > kept;
     candidate.tell(
         "graph_kept",
-        "what autograd saved at " + line + " stays live after its backward pass: " + has,
-        "Del outputs and losses that no later step reads. Where retain_graph=True is for a second "
-        "backward pass, .detach() the input that only one of them needs",
+        "what autograd saved at " + line + " stays live after its backward pass" +
+            (is_retained ? ", which retained the graph: " : ": ") + has,
+        is_retained ? "Where retain_graph=True is for a second backward pass, .detach() the input "
+                      "that only one of them needs; else drop it, or del outputs and losses that no "
+                      "later step reads"
+                    : "Del outputs and losses that no later step reads. Where retain_graph=True is "
+                      "for a second backward pass, .detach() the input that only one of them needs",
         {{"activation_bytes", at_peak}, {"kept_bytes_in_all", kept}});
-    candidate.change.rule = TraceChange::Rule::kGoneAfterStep;
   } else {
     candidate.tell(
         "graph_not_needed",

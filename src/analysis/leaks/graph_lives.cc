@@ -1,6 +1,7 @@
 #include "analysis/leaks/graph_lives.h"
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "analysis/categories/attribution.h"
@@ -23,6 +24,7 @@ struct SavedBlock {
   bool is_data = false;      // saved, or saved again, when a backward pass had ended in its life
   uint64_t saved_at = 0;     // backward passes by then, the last time
   uint64_t refusals = 0;     // of its process, by then
+  uint64_t steps = 0;        // likewise, that had ended
 };
 
 /// Numbers of backward passes through a module, from 1; 0: none.
@@ -58,7 +60,10 @@ class GraphLivesGatherer {
   void finish() {
     leave_passes();
     for (const auto& [key, block] : blocks_) {
-      if (!is_passed(block) && has_exited(block.device)) end(block, false);
+      if (!is_passed(block) && has_exited(block.device))
+        end(block, false);
+      else if (block.is_saved && !block.is_told)
+        add_idle(block, UINT64_MAX);
     }
   }
 
@@ -85,8 +90,47 @@ class GraphLivesGatherer {
   void enter(uint32_t slot, WorkPhase phase) {
     if (slot >= phases_.size()) phases_.resize(size_t{slot} + 1);
     if (phases_[slot] == WorkPhase::kBackward && phase != WorkPhase::kBackward)
-      ++evidence.backward_passes;
+      ++evidence.backward_passes, pass_ends_.add(events_of_);
     phases_[slot] = phase;
+  }
+
+  /// How many events each device had when passes, or steps, ended, from the first on.
+  struct Ends {
+    std::vector<std::vector<uint64_t>> by_device;
+    uint64_t count = 0;
+    void add(const std::vector<uint64_t>& events) {
+      by_device.resize(std::max(by_device.size(), events.size()));
+      for (size_t i = 0; i < events.size(); ++i) {
+        by_device[i].resize(count);  // a new device had none
+        by_device[i].push_back(events[i]);
+      }
+      ++count;
+    }
+    /// Of number `number`, from 1; absent where it has not ended.
+    std::optional<uint64_t> of(uint16_t device, uint64_t number) const {
+      if (device >= by_device.size() || number == 0 || number > by_device[device].size())
+        return std::nullopt;
+      return by_device[device][number - 1];
+    }
+  };
+
+  /// The last pass through its module that freed nothing: one that frees does not run through what
+  /// it leaves. 0: there was none in its life.
+  uint64_t last_use(const SavedBlock& block) {
+    const uint64_t pass = passes_near(block).last_retaining();
+    return pass > block.backward_passes ? pass : 0;
+  }
+
+  void add_idle(const SavedBlock& block, uint64_t end_event) {
+    const uint64_t pass = last_use(block);
+    const auto begin = pass != 0 ? pass_ends_.of(block.device, pass)
+                                 : step_ends_[process_of(block.device)].of(block.device, block.steps + 1);
+    if (!begin || *begin >= end_event) return;
+    if (idle_count_++ >= GraphEvidence::kMostIdle) {
+      evidence.has_all_idle = false;
+      return evidence.idle.clear();
+    }
+    evidence.idle[block.device].push_back({*begin, end_event, block.size_bytes, block.stack});
   }
 
   /// Through the block's module, or through one beside it, as not every node allocates.
@@ -136,6 +180,7 @@ class GraphLivesGatherer {
       take_task(tables_.devices[batch.device[i]].process, batch.stack[i], batch.size_bytes[i]);
     blocks_[key] = {batch.size_bytes[i], evidence.backward_passes, event, batch.stack[i],
                     batch.device[i]};
+    blocks_[key].steps = step_ends_[process_of(batch.device[i])].count;
     if (!refusals_.empty()) blocks_[key].refusals = refusals_[process_of(batch.device[i])];
   }
 
@@ -187,6 +232,8 @@ class GraphLivesGatherer {
                          passes.last_retaining() <= block.backward_passes;
       ++lives.after_backward;
       lives.after_bytes += block.size_bytes;
+      if (last_use(block) != 0) lives.retained_bytes += block.size_bytes;
+      add_idle(block, events_of_[block.device]);
     } else {
       ++lives.without_backward;
       lives.without_bytes += block.size_bytes;
@@ -197,6 +244,8 @@ class GraphLivesGatherer {
     if (mark.kind == MarkKind::kStep) {
       // Its thread has left the backward pass, also where nothing is allocated after it.
       leave_passes();
+      if (mark.thread < tables_.threads.size())
+        step_ends_[tables_.threads[mark.thread].process].add(events_of_);
       return;
     }
     if (mark.kind != MarkKind::kSaved && mark.kind != MarkKind::kRole) return;
@@ -235,6 +284,9 @@ class GraphLivesGatherer {
   absl::flat_hash_map<uint32_t, uint64_t> refusals_;  // by process
   absl::flat_hash_map<std::string_view, ModulePasses> passes_;  // by module, and by what it is in
   std::vector<uint64_t> events_of_;  // by device, so far
+  Ends pass_ends_;
+  absl::flat_hash_map<uint32_t, Ends> step_ends_;  // by process
+  size_t idle_count_ = 0;
   absl::flat_hash_map<uint32_t, uint32_t> task_frames_;  // by stack
   absl::flat_hash_map<uint32_t, LoaderTurns> turns_;  // by process
 };

@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <map>
 #include <utility>
+#include <vector>
 
+#include "analysis/categories/category_holder.h"
 #include "analysis/pass/program_end.h"
 #include "base/error.h"
 #include "trace/event_source.h"
@@ -32,6 +34,7 @@ struct GraphLives {
   /// life. And what was only saved as a view that requires no gradient.
   uint64_t data = 0;
   uint64_t after_bytes = 0, without_bytes = 0;
+  uint64_t retained_bytes = 0;  ///< of after_bytes, what a pass ran through that retained its graph
   uint64_t largest_bytes = 0;
   /// No backward pass ever came for what the stack saved.
   bool is_not_needed() const { return without_backward > 0 && in_backward == 0; }
@@ -54,6 +57,11 @@ struct LoaderBatches {
 };
 
 struct GraphEvidence {
+  /// By device: what a backward pass left, from the end of the last that retained its graph and could
+  /// run through it; where none did, from the end of its step.
+  std::map<uint16_t, std::vector<IdleGradient>> idle;
+  bool has_all_idle = true;  ///< there were not more than kMostIdle
+  static constexpr size_t kMostIdle = size_t{1} << 18;
   /// By stack: results of operations in modules' calls and of losses, no parameters or data.
   absl::flat_hash_map<uint32_t, GraphLives> by_stack;
   uint64_t backward_passes = 0;
@@ -70,7 +78,7 @@ struct GraphEvidence {
 /// torch.load() is among the frames.
 bool is_loaded(const Tables& tables, uint32_t stack);
 
-/// Reads `source` to its end. Memory O(live blocks + stacks). `ends`: how the programs ended; what
+/// Reads `source` to its end. Memory O(live blocks + stacks + passes + kMostIdle). `ends`: how the programs ended; what
 /// one that failed left live may have waited for its backward pass.
 Result<GraphEvidence> gather_graph_lives(EventSource& source, const ProgramEnds& ends);
 
