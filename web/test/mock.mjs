@@ -197,7 +197,7 @@ function run_answer(run, name, sent) {
     const totals = all_totals(of);
     let peak = 0;
     totals.forEach((value, e) => value > totals[peak] && (peak = e));
-    return { name: `cuda:${i}`, is_main: i === (run.main ?? 0), capacity_bytes: 402653184, events: of.events, first_time_ns: 0, last_time_ns: of.events * 1000, has_addresses: true, exact: true, peak: { event: peak, time_ns: peak * 1000, bytes: totals[peak] }, base_bytes: of.base_bytes ?? 0, end_bytes: totals.at(-1), unknown: of.unknown };
+    return { name: `cuda:${i}`, label: of.label, is_main: i === (run.main ?? 0), capacity_bytes: 402653184, events: of.events, first_time_ns: 0, last_time_ns: of.events * 1000, has_addresses: true, exact: true, peak: { event: peak, time_ns: peak * 1000, bytes: totals[peak] }, base_bytes: of.base_bytes ?? 0, end_bytes: totals.at(-1), unknown: of.unknown };
   };
   const file = (name) => ({
     name, kind: "recording", unknown: [], document: DOCUMENT, findings: 3, processes: [], streams: [{ id: 0, label: "default stream" }], threads: [],

@@ -122,7 +122,7 @@ export function Curves(props: { curves: Curve[]; marks?: { x: number; text: stri
     <div style={{ display: "grid", gridTemplateRows: "auto 1fr", height: props.height ?? "220px" }}>
       <div class="strip">
         {props.curves.map((curve, k) => (
-          <span class="field" key={curve.name}>
+          <span class="field long" key={curve.name}>
             <Dash dash={curve.dash} colour={css(tint(k))} /> {format.plain(curve.name, 60)}
           </span>
         ))}

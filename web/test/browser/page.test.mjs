@@ -64,6 +64,22 @@ for (const kind of KINDS)
           }
         });
 
+    for (const width of [390, 768])
+      test(`names of memories and files that are long leave the page as wide as the window of ${width}`, async () => {
+        const long = (i) => ({ ...make_run(), label: `cpu, process ${18532 + i} (python3 examples/train_transformer.py --steps 5)` });
+        const of = await serve({ ...long(0), others: [long(1)] }, "a_recording_with_a_long_name_of_its_own.gpumemprof");
+        of.sent.push({ name: "another_recording_with_a_long_name.gpumemprof" });
+        try {
+          for (const tab of TABS) {
+            const page = await open(`tab=${tab}`, { of, viewport: { width, height: 900 } });
+            assert.deepEqual(await page.evaluate(walk), [], tab);
+            await page.context().close();
+          }
+        } finally {
+          of.close();
+        }
+      });
+
     for (const size of SIZES)
       for (const scheme of ["light", "dark"])
         test(`the live page can be read at ${size.width} by ${size.height}, ${scheme}`, async () => {

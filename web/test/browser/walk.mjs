@@ -63,6 +63,12 @@ export function walk() {
       const high = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
       if (wide > 2 && high > 4) wrong.push(`overlap: ${name(seen[i].element)} and ${name(seen[k].element)}`);
     }
+  // The page is clipped at its right end: what lies beyond it is lost, unless something around it scrolls or clips.
+  const clips = (element) => element !== document.body && (/auto|scroll|hidden|clip/.test(getComputedStyle(element).overflowX) || (!!element.parentElement && clips(element.parentElement)));
+  for (const element of document.querySelectorAll("body *")) {
+    const box = element.getBoundingClientRect();
+    if (box.width > 0 && box.right > innerWidth + 1 && !clips(element.parentElement) && visible(element)) wrong.push(`ends at ${Math.round(box.right)} of ${innerWidth}: ${name(element)}`);
+  }
   if (document.documentElement.scrollWidth > document.documentElement.clientWidth + 1) wrong.push(`the page is ${document.documentElement.scrollWidth} wide`);
   return [...new Set(wrong)];
 }
