@@ -50,6 +50,13 @@ export function figure_text(lane: Chart, line: Chart["lines"][number], time_s: n
   return is_before_it ? "not running" : "not sampled yet";
 }
 
+/** A lane's title, with the age of its figures where that fits. */
+export function title_text(lane: Chart, time_s: number, fits: (text: string) => boolean): string {
+  const title = `${format.plain(lane.title, 60)}${lane.limit_bytes ? ` of ${format.bytes(lane.limit_bytes)}` : ""}`;
+  const aged = `${title}${age_text(lane, time_s)}:`;
+  return fits(aged) ? aged : `${title}:`;
+}
+
 const KEY = 16; // the width of a line's sign before its name
 const LEAST_PLOT = 30; // the height that the words leave to the lines
 
@@ -57,7 +64,7 @@ const ROW = 14; // the height of a row of words
 const more = (count: number) => `and ${count} more`;
 
 /** The lane's title and how old its figures are, then of each line its sign, name and figure at the moment, in as many rows
- * as `height` has room for. The title gives way to the first line, a name to its figure; in the last row lines without room
+ * as `height` has room for. The age, then the title give way to the first line, a name to its figure; in the last row lines without room
  * for half of their names are counted: "and 3 more". Where the words end. */
 export function draw_words(c: CanvasRenderingContext2D, lane: Chart, width: number, height: number): number {
   const time_s = time_of(data.times.value, data.hovered.value ?? moment.value) / 1e9;
@@ -72,8 +79,8 @@ export function draw_words(c: CanvasRenderingContext2D, lane: Chart, width: numb
   };
   const words = lane.lines.map((line) => [format.plain(line.name, 60), ` ${figure_text(lane, line, time_s)}`]);
   const first = words[0] ? KEY + 8 + width_of(words[0].join("")) : 0;
-  const title = `${format.plain(lane.title, 60)}${lane.limit_bytes ? ` of ${format.bytes(lane.limit_bytes)}` : ""}${age_text(lane, time_s)}:`;
-  say(fit_text(c, title, Math.max(end - x - first, width / 3)));
+  const room = Math.max(end - x - first, width / 3);
+  say(fit_text(c, title_text(lane, time_s, (text) => width_of(text) <= room), room));
   for (const [k, [name, figure]] of words.entries()) {
     const room_at = (x: number) => end - x - KEY - width_of(figure);
     const wanted = width_of(name) * (y < last ? 1 : 0.5);

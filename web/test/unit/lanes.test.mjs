@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { load } from "../load.mjs";
 
-const { age_text, draw_words, figure_at, figure_text, evidence_patch, findings_of, has_own_scale } = await load("views/lanes.tsx", "views/report.tsx", "views/devices.tsx");
+const { age_text, draw_words, figure_at, figure_text, evidence_patch, findings_of, has_own_scale, title_text } = await load("views/lanes.tsx", "views/report.tsx", "views/devices.tsx");
 
 test("a figure is of the nearest sample; before the first, and where none is known, there is none", () => {
   const line = { name: "used", times_s: [1, 2, 2, 5], bytes: [10, 20, 30, null] };
@@ -45,6 +45,13 @@ test("on a narrow lane the lines that have no room beside the first are named in
   // 46 pixels leave 30 to the lines: one row of words; 76 leave three.
   assert.deepEqual(said(190, 46), [14, [["host:", 7], ["anonymous unknown", 7]]]);
   assert.deepEqual(said(190, 76), [42, [["host:", 7], ["anonymous unknown", 7], ["pages of files unknown", 21], ["shared memory unknown", 35]]]);
+});
+
+test("where a lane's title has no room for it, the age of the figures goes before the title is cut", () => {
+  const lane = { title: "host memory by class", limit_bytes: 2 ** 30, lines: [{ times_s: [1], bytes: [1024] }] };
+  const said = (most) => title_text(lane, 1.282, (text) => text.length <= most);
+  assert.equal(said(80), "host memory by class of 1.00 GiB, sampled 282 ms earlier:");
+  assert.equal(said(40), "host memory by class of 1.00 GiB:");
 });
 
 test("each line of a lane has its name, or is counted among more", () => {
