@@ -22,7 +22,7 @@ Json frames_json(const Tables& tables, uint32_t stack) {
     frames.push_back({{"function", tables.strings.get(frame.function)},
                       {"file", file},
                       {"line", frame.line == 0 ? Json() : Json(frame.line)},
-                      {"kind", frame_kind(file)},
+                      {"kind", frame_kind(file, frame.line)},
                       {"text", frame_text(tables, node)}});
   }
   return frames;

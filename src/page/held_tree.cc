@@ -3,16 +3,13 @@
 #include <map>
 
 #include "report/user_code.h"
-#include "trace/label_frames.h"
 #include "trace/own_code.h"
 
 namespace gpumemprof {
 
-const char* frame_kind(std::string_view file) {
-  if (is_torch_label(file) || file == kLayerScopeFile || file == kInternalFile ||
-      file == kOperationFile)
-    return "label";
-  if (is_user_file(file)) return "user";
+const char* frame_kind(std::string_view file, uint32_t line) {
+  const bool is_label = line == 0 && file.starts_with('<') && file.ends_with('>');
+  if (is_user_file(file)) return is_label ? "label" : "user";
   return is_native_source(file) ? "native" : "library";
 }
 
@@ -70,7 +67,7 @@ std::vector<Node> call_nodes(const HeldSums& sums, const Tables& tables, Labels*
       const Frame& frame = stacks.frame(of.frame);
       const std::string_view file = tables.strings.get(frame.file);
       label->second = labels->add({.text = frame_text(tables, at),
-                                   .kind = frame_kind(file),
+                                   .kind = frame_kind(file, frame.line),
                                    .file = std::string(file),
                                    .line = frame.line});
     }

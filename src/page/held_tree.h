@@ -15,8 +15,9 @@
 
 namespace gpumemprof {
 
-/// "user", "label" (no code: a module, operation, mode, phase or layer), "library" or "native".
-const char* frame_kind(std::string_view file);
+/// "user", "label" (no code, what stands in "<>" without a line: a module, operation, layer,
+/// variable, mode or phase), "library" or "native".
+const char* frame_kind(std::string_view file, uint32_t line);
 
 /// Bytes and blocks by stack and kind.
 class HeldSums {

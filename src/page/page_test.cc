@@ -225,12 +225,16 @@ TEST(AddressSpace, MappedNeighboursAreOneAndMayBeCut) {
   EXPECT_EQ(space.ranges().size(), 2u);
 }
 
-TEST(FrameKind, AModuleOperationModeOrPhaseIsNoCodeOfYours) {
-  EXPECT_STREQ(frame_kind("/job/train.py"), "user");
-  EXPECT_STREQ(frame_kind("/usr/lib/python3/dist-packages/torch/nn/functional.py"), "library");
+TEST(FrameKind, WhatIsNoLineIsNoCodeOfYours) {
+  EXPECT_STREQ(frame_kind("/job/train.py", 3), "user");
+  EXPECT_STREQ(frame_kind("<stdin>", 1), "user");
+  EXPECT_STREQ(frame_kind("/usr/lib/python3/dist-packages/torch/nn/functional.py", 7), "library");
+  EXPECT_STREQ(frame_kind("??", 0), "native");
   for (const char* label : {"<torch module>", "<torch mode>", "<torch backward>", "<phase>",
-                            "<layer>", "<tensorflow>", "<tensorflow internal>"})
-    EXPECT_STREQ(frame_kind(label), "label") << label;
+                            "<layer>", "<tensorflow>", "<tensorflow internal>", "<tensorflow layer>",
+                            "<tensorflow variable>", "<tensorflow XLA cluster>",
+                            "<tensorflow tensor>", "<file map>", "<driver>"})
+    EXPECT_STREQ(frame_kind(label, 0), "label") << label;
 }
 
 TEST(Filter, ABadOneSaysWhere) {

@@ -137,7 +137,7 @@ function Chosen({ shown }: { shown: Tree }) {
         {has_key ? (
           <dl class="facts">
             <dt>{shape === "treemap" ? "Blue" : "Bold, blue"}</dt><dd>your code</dd>
-            <dt>Violet</dt><dd>modules, operations, modes and phases</dd>
+            <dt>Violet</dt><dd>modules, layers, variables, operations, modes and phases</dd>
             {has_none ? null : <><dt>Green</dt><dd>libraries</dd></>}
             <dt>Grey</dt><dd>{has_none ? KINDS.none : KINDS.native}</dd>
           </dl>

@@ -100,4 +100,4 @@ export function FrameLine(props: { text: string; file?: string; line?: number; k
     </li>
   );
 }
-export const KINDS: Record<string, string> = { user: "your code", label: "module, operation, mode or phase", library: "library", native: "native code", none: "no line of your code", other: "other" };
+export const KINDS: Record<string, string> = { user: "your code", label: "module, layer, variable, operation, mode or phase", library: "library", native: "native code", none: "no line of your code", other: "other" };
