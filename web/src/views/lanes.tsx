@@ -50,6 +50,11 @@ export function figure_text(lane: Chart, line: Chart["lines"][number], time_s: n
   return is_before_it ? "not running" : "not sampled yet";
 }
 
+/** The lines of a lane by number: those with a figure at a time, then the others. */
+export function named_first(lane: Chart, time_s: number): number[] {
+  const has_none = (k: number) => Number(figure_at(lane.lines[k], time_s) === null);
+  return lane.lines.map((_, k) => k).sort((a, b) => has_none(a) - has_none(b));
+}
 /** A lane's title, with the age of its figures where that fits. */
 export function title_text(lane: Chart, time_s: number, fits: (text: string) => boolean): string {
   const title = `${format.plain(lane.title, 60)}${lane.limit_bytes ? ` of ${format.bytes(lane.limit_bytes)}` : ""}`;
@@ -65,7 +70,7 @@ const more = (count: number) => `and ${count} more`;
 
 /** The lane's title and how old its figures are, then of each line its sign, name and figure at the moment, in as many rows
  * as `height` has room for. The age, then the title give way to the first line, a name to its figure; in the last row lines without room
- * for half of their names are counted: "and 3 more". Where the words end. */
+ * for half of their names are counted: "and 3 more". Lines with a figure at the moment come first. Where the words end. */
 export function draw_words(c: CanvasRenderingContext2D, lane: Chart, width: number, height: number): number {
   const time_s = time_of(data.times.value, data.hovered.value ?? moment.value) / 1e9;
   const end = data.LEFT + width - 8;
@@ -77,15 +82,15 @@ export function draw_words(c: CanvasRenderingContext2D, lane: Chart, width: numb
     c.fillText(text, x, y);
     x += width_of(text) + 8;
   };
-  const words = lane.lines.map((line) => [format.plain(line.name, 60), ` ${figure_text(lane, line, time_s)}`]);
-  const first = words[0] ? KEY + 8 + width_of(words[0].join("")) : 0;
+  const words = named_first(lane, time_s).map((k) => ({ k, name: format.plain(lane.lines[k].name, 60), figure: ` ${figure_text(lane, lane.lines[k], time_s)}` }));
+  const first = words[0] ? KEY + 8 + width_of(words[0].name + words[0].figure) : 0;
   const room = Math.max(end - x - first, width / 3);
   say(fit_text(c, title_text(lane, time_s, (text) => width_of(text) <= room), room));
-  for (const [k, [name, figure]] of words.entries()) {
+  for (const [place, { k, name, figure }] of words.entries()) {
     const room_at = (x: number) => end - x - KEY - width_of(figure);
     const wanted = width_of(name) * (y < last ? 1 : 0.5);
     if (room_at(x) < wanted && y < last) (x = begin), (y += ROW);
-    const after = words.length - k - 1;
+    const after = words.length - place - 1;
     const beside = room_at(x) - (after && y >= last ? width_of(more(after)) + 8 : 0);
     const room = beside < width_of(name) / 2 ? room_at(x) : beside;
     if (room < width_of(name) / 2) {

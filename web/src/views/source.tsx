@@ -1,7 +1,7 @@
 // A source line in its file, with the live bytes of every line beside it.
 import { computed } from "@preact/signals";
 import * as format from "../format.ts";
-import { ask, device, moment, subject } from "../state/run.ts";
+import { ask, device, moment, store, subject } from "../state/run.ts";
 import { go, part } from "../state/view.ts";
 import { CopyButton, Missing } from "./parts.tsx";
 import { own_lines, tree_of } from "./tree.ts";
@@ -42,16 +42,21 @@ function Lines() {
   // What to begin with: no line is chosen.
   const shown = tree.value;
   const lines = shown ? own_lines(shown, 12) : [];
+  const has_source = store.value?.kind === "server"; // a page in a file has no text of sources
   if (!shown || lines.length === 0) return <Missing asked={holders_asked.value} what="No line of your code is known at this moment." />;
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label="Lines of your code">
       <table class="data">
-        <thead><tr>{HEADS}<th>Line of your code: choose one to see its source</th></tr></thead>
+        <thead><tr>{HEADS}<th>{has_source ? "Line of your code: choose one to see its source" : "Line of your code. Its source is not in this file: gpumemprof view RECORDING shows it"}</th></tr></thead>
         <tbody>
           {lines.map((line) => (
             <tr key={line.label}>
               <Bytes value={line.self_bytes} /><Bytes value={line.bytes} />
-              <td class="wide"><button class="link code" onClick={() => go({ source: `${shown.files[line.label]}:${shown.lines[line.label] ?? 1}` })}>{format.frame_line(shown.labels[line.label] ?? "")}</button></td>
+              <td class="wide">
+                {has_source ? (
+                  <button class="link code" onClick={() => go({ source: `${shown.files[line.label]}:${shown.lines[line.label] ?? 1}` })}>{format.frame_line(shown.labels[line.label] ?? "")}</button>
+                ) : <span class="code long">{format.frame_line(shown.labels[line.label] ?? "")}</span>}
+              </td>
             </tr>
           ))}
         </tbody>

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { load } from "../load.mjs";
 
-const { age_text, draw_words, figure_at, figure_text, evidence_patch, findings_of, has_own_scale, title_text } = await load("views/lanes.tsx", "views/report.tsx", "views/devices.tsx");
+const { age_text, draw_words, figure_at, figure_text, evidence_patch, findings_of, has_own_scale, named_first, title_text } = await load("views/lanes.tsx", "views/report.tsx", "views/devices.tsx");
 
 test("a figure is of the nearest sample; before the first, and where none is known, there is none", () => {
   const line = { name: "used", times_s: [1, 2, 2, 5], bytes: [10, 20, 30, null] };
@@ -45,6 +45,11 @@ test("on a narrow lane the lines that have no room beside the first are named in
   // 46 pixels leave 30 to the lines: one row of words; 76 leave three.
   assert.deepEqual(said(190, 46), [14, [["host:", 7], ["anonymous unknown", 7]]]);
   assert.deepEqual(said(190, 76), [42, [["host:", 7], ["anonymous unknown", 7], ["pages of files unknown", 21], ["shared memory unknown", 35]]]);
+});
+
+test("of a lane's lines those with a figure at the moment are named first", () => {
+  const lane = { lines: [{ times_s: [1, 2], bytes: [5, null] }, { times_s: [1], bytes: [6] }, { times_s: [4], bytes: [7] }, { times_s: [1], bytes: [8] }] };
+  assert.deepEqual([1.5, 3, 5].map((time) => named_first(lane, time)), [[0, 1, 3, 2], [1, 3, 0, 2], [1, 2, 3, 0]]);
 });
 
 test("where a lane's title has no room for it, the age of the figures goes before the title is cut", () => {
