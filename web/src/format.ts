@@ -110,6 +110,11 @@ export function besides(beside: string): [shared: string, last: string] {
   const all = beside.split(/ (?=[←→] )/);
   return [all.slice(0, -1).join(" "), all.at(-1)!];
 }
+/** "→ adam.py:178 (2)" as what may be cut, and the line and number, which tell it from others of the file. */
+export function before_line(place: string): [name: string, line: string] {
+  const at = place.search(/(:\d+)?( \(\d+\))?$/);
+  return [place.slice(0, at), place.slice(at)];
+}
 /** The same in one line, for a picture. */
 export function key_line(text: string): string {
   const { file, line, name, beside } = key_name(text);

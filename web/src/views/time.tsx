@@ -145,13 +145,15 @@ function KeyName({ text }: { text: string }) {
     const at = Math.max(0, name.lastIndexOf("/", name.lastIndexOf("/") - 1));
     return <span class="key">{at ? <span class="cut head">{name.slice(0, at)}</span> : null}<span class="cut">{name.slice(at)}</span></span>;
   }
-  const [shared, last] = format.besides(beside);
+  const [shared, all_of_last] = format.besides(beside);
+  const [last, last_line] = format.before_line(all_of_last ?? "");
   return (
     <span class="key">
       <span class="cut">{file || name}</span>
       <span>{line}</span>
       {shared ? <span class="cut beside head">{shared}</span> : null}
       {last ? <span class="cut beside">{last}</span> : null}
+      {last_line ? <span style={{ whiteSpace: "pre" }}>{last_line}</span> : null}
       {file ? <span class="cut name">{name}</span> : null}
     </span>
   );

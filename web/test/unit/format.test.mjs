@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { load } from "../load.mjs";
 
-const { bytes, signed, share, unbroken, time, plain, frame, frame_line, key_line, key_name, besides, address, csv, from_hash, to_hash, START } = await load("format.ts", "state/view.ts", "export.ts");
+const { bytes, signed, share, unbroken, time, plain, frame, frame_line, key_line, key_name, before_line, besides, address, csv, from_hash, to_hash, START } = await load("format.ts", "state/view.ts", "export.ts");
 
 test("sizes read as the command's", () => {
   // What src/base/size_test.cc and format_bytes() give.
@@ -44,6 +44,8 @@ test("a key of the chart begins with what tells it from others", () => {
   assert.deepEqual(key_name("at::empty ← at::zeros"), { file: "", line: "", name: "at::empty", beside: "← at::zeros" });
   assert.deepEqual(besides("→ _tensor.py:623 → layers.5.self_attn (2)"), ["→ _tensor.py:623", "→ layers.5.self_attn (2)"]);
   assert.deepEqual(besides("← train.py:3"), ["", "← train.py:3"]);
+  const cut = ["→ adam.py:178", "→ adam.py:178 (2)", "→ layers.5.self_attn (2)", "→ ReLU", ""].map(before_line);
+  assert.deepEqual(cut, [["→ adam.py", ":178"], ["→ adam.py", ":178 (2)"], ["→ layers.5.self_attn", " (2)"], ["→ ReLU", ""], ["", ""]]);
   assert.equal(key_line("/x/model.py:20 forward ← /x/train.py:3 step"), "model.py:20 ← train.py:3 forward");
   assert.equal(key_line("<torch module> layers.0"), "layers.0");
   assert.equal(frame_line("/x/model.py:20 forward ← /x/train.py:3 step"), "forward  x/model.py:20 ← step  x/train.py:3");
