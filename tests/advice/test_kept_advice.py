@@ -78,3 +78,35 @@ def test_the_model_or_the_copy_that_is_in_use_is_no_saving(tmp_path, keeps, kind
     advice, peak = recorded(tmp_path, TRIALS.replace("KEEPS", keeps), "kept", LOOKS)
     _, without = recorded(tmp_path, TRIALS.replace("KEEPS", "pass"), "without")
     assert 0.8 * (peak - without) < advice[kind]["bytes"] <= peak - without
+
+
+GATHERED = """
+import tempfile, torch
+import torch.distributed as dist
+from torch import nn
+net = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 2048))
+dist.init_process_group("gloo", init_method="file://" + tempfile.mktemp(), rank=0, world_size=1)
+@torch.no_grad()
+def evaluate():
+    kept = []
+    for _ in range(24):
+        logits = net(torch.randn(128, 64))
+        kept.append(KEPT)
+    of_ranks = [None] * dist.get_world_size()
+    dist.all_gather_object(of_ranks, kept)
+    whole = torch.cat([one.reshape(-1, one.shape[-1]) for part in of_ranks for one in part])
+    return (whole / 2).log_softmax(1).max().item()
+print(evaluate())
+dist.destroy_process_group()
+"""
+
+
+def test_what_is_gathered_of_all_ranks_goes_with_the_results(tmp_path):
+    """What came of all ranks, the whole that is joined of it, its half and what is computed of that have 24 MiB each, as the
+    results have."""
+    advice, peak = recorded(tmp_path, GATHERED.replace("KEPT", "logits"), "kept")
+    _, without = recorded(tmp_path, GATHERED.replace("KEPT", "logits.logsumexp(1, True)"), "sums")
+    told, each = advice["results_kept"], 24 * 128 * 2048 * 4
+    assert told["evidence"]["of_all_ranks_bytes"] >= 4 * each
+    assert "(kept.py:14, kept.py:15, kept.py:16)" in told["title"]
+    assert 0.7 * (peak - without) < told["bytes"] <= peak - without

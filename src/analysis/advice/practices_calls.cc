@@ -13,6 +13,7 @@
 #include "base/path_parts.h"
 #include "base/size.h"
 #include "trace/holder_lines.h"
+#include "trace/module_path.h"
 
 namespace gpumemprof {
 namespace {
@@ -115,6 +116,62 @@ uint64_t joined_bytes(const CategoryHolder& parts, const PracticeEvidence& evide
   return 0;
 }
 
+/// What every rank has of the results of all ranks: the objects that came from them, and blocks as
+/// large as all of these, joined or computed of them.
+struct OfAllRanks {
+  std::vector<const CategoryHolder*> holders;
+  uint64_t bytes = 0;
+};
+
+bool is_gathered_object(const Tables& tables, uint32_t stack) {
+  return tables.stacks.find_node(stack, [&](const Frame& frame) {
+    return path_ends_with(tables.strings.get(frame.file),
+                          "/torch/distributed/distributed_c10d.py") &&
+           tables.strings.get(frame.function).ends_with("gather_object");
+  }) != 0;
+}
+
+OfAllRanks of_all_ranks(const std::vector<OfCalls>& results, const PracticeEvidence& evidence) {
+  constexpr uint64_t kRest = 100;  // one part in so many is of what is gathered beside them
+  OfAllRanks out;
+  const auto is_result = [&](const StackSizes& made) {
+    return std::ranges::any_of(results, [&](const OfCalls& result) {
+      const StackSizes* size = evidence.made_by(result.holder->stack);
+      return size && made.by_size.contains(size->largest_bytes);
+    });
+  };
+  uint64_t gathered = 0;
+  for (const CategoryHolder& holder : evidence.at_peak()) {
+    const StackSizes* made = evidence.made_by(holder.stack);
+    if (!made || !is_gathered_object(evidence.tables, holder.stack) || !is_result(*made)) continue;
+    out.holders.push_back(&holder);
+    gathered += holder.bytes;
+  }
+  if (gathered == 0) return out;
+  const size_t own = out.holders.size();
+  for (const CategoryHolder& holder : evidence.at_peak()) {
+    const StackSizes* made = evidence.made_by(holder.stack);
+    if (!made || std::ranges::find(out.holders.begin(), out.holders.begin() + own, &holder) !=
+                     out.holders.begin() + own)
+      continue;
+    const auto size = made->by_size.lower_bound(gathered - gathered / kRest);
+    if (size != made->by_size.end() && size->first <= std::min(holder.bytes, gathered + kRounding))
+      out.holders.push_back(&holder);
+  }
+  for (const CategoryHolder* holder : out.holders) out.bytes += holder->bytes;
+  return out;
+}
+
+/// "eval.py:14, eval.py:17"
+std::string lines_of(const std::vector<const CategoryHolder*>& holders,
+                     const PracticeEvidence& evidence) {
+  std::set<std::string, ByNumbers> lines;
+  for (const CategoryHolder* holder : holders) lines.insert(evidence.line_of(holder->stack));
+  std::string text;
+  for (const std::string& line : lines) text += (text.empty() ? "" : ", ") + line;
+  return text;
+}
+
 /// A cache has parts in many layers; results come from the one that runs last.
 bool is_of_one_module(const std::vector<OfCalls>& of_calls, const Tables& tables) {
   std::map<std::string_view, uint64_t> bytes_of;
@@ -170,12 +227,32 @@ void tell_results(const PracticeEvidence& evidence, uint32_t line,
   Advice& advice = candidate.advice;
   if (!is_host_memory(tables.devices[evidence.device->device]))
     advice.fix += "; or move each result to the host with .cpu()";
-  if (joined != 0) {
+  const OfAllRanks all = of_all_ranks(of_calls, evidence);
+  if (joined != 0 && all.bytes == 0) {
     advice.title += ", and a tensor joined of them is another " + format_bytes(joined);
     advice.evidence.emplace_back("joined_bytes", joined);
     advice.fix +=
         ". Where all of it is needed, allocate the whole tensor first and write each result into "
         "it: torch.cat needs the parts and the whole at once";
+  }
+  if (all.bytes != 0) {
+    // Of one batch at a time, they are computed all the same.
+    const uint64_t at_a_time = candidate.change.stays_bytes;
+    for (const CategoryHolder* holder : all.holders) {
+      candidate.add_stack(holder->stack, tables);
+      candidate.change.stays_bytes += at_a_time;
+    }
+    // Pickled, and on their way.
+    std::set<std::string> gathers;
+    for (const CategoryHolder* holder : all.holders)
+      if (is_gathered_object(tables, holder->stack)) gathers.insert(evidence.line_of(holder->stack));
+    for (const auto& [stack, made] : evidence.graph.allocated)
+      if (is_gathered_object(tables, stack) && gathers.contains(evidence.line_of(stack)))
+        candidate.change.group_of[stack] = 0;
+    advice.title += ", and " + format_bytes(all.bytes) + " of those of all ranks (" +
+                    lines_of(all.holders, evidence) + ")";
+    advice.evidence.emplace_back("of_all_ranks_bytes", all.bytes);
+    advice.fix += ". all_gather_object gives each rank the objects of all: gather what is read of them";
   }
   if (shown != 0) {
     advice.title += ", kept by views that show " + format_bytes(shown);
