@@ -84,12 +84,23 @@ Result<Analyzed> look_for_peak(Input* input, const ProgramEnds& ends) {
   return analyze(*input, options);
 }
 
-void say_summary(const RunOutcome& outcome, bool records_host) {
+/// Every later command says of the folder what is said here.
+void keep_why_nothing(const RunOutcome& outcome, const std::string& why, const ProgramEnds& ends) {
+  if (outcome.meta_path.empty() || outcome.is_any_alive) return;
+  std::string text = why;
+  for (const Sentence& said : end_sentences(ends, nullptr, working_folder()))
+    text += (text.ends_with('.') ? " " : ". ") + said.text;
+  (void)add_why_nothing(outcome.meta_path, text);
+}
+
+void say_summary(const RunOutcome& outcome, bool records_host, bool is_quiet) {
   const std::string bundle = oom_bundle(outcome);
   const ProgramEnds ends = ends_of(outcome);
   const std::string where = outcome.folder.empty() ? "" : " in " + outcome.folder;
   const std::vector<std::string> typed = typed_words();
   const std::string why = why_nothing_was_recorded(outcome, !records_host);
+  if (outcome.recorded.empty()) keep_why_nothing(outcome, why, ends);
+  if (is_quiet) return;
   std::string nothing = one_line("nothing recorded" + where + ": " + why);
   for (const Sentence& said : end_sentences(ends, nullptr, working_folder()))
     nothing += one_line(said.text);
@@ -125,7 +136,7 @@ int record(RunArguments& arguments) {
   auto outcome = run_and_show(&arguments, !arguments.quiet);
   if (!outcome) return report_error("", outcome.error());
   for (const std::string& warning : outcome->warnings) say(one_line(warning));
-  if (!arguments.quiet) say_summary(*outcome, arguments.options.record_host);
+  say_summary(*outcome, arguments.options.record_host, arguments.quiet);
   end_as(outcome->wait_status);
 }
 

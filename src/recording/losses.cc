@@ -177,6 +177,17 @@ void add_ends_seen(const std::string& folder, Tables* tables) {
   }
 }
 
+std::string why_nothing_is_here(const std::string& folder) {
+  std::string why;
+  each_meta(folder, [&](const std::string&, const Json& meta) {
+    if (why.empty() && meta.is_object()) why = text_field(meta, "nothing_recorded");
+  });
+  if (!why.empty()) return why;
+  Loss lost;
+  add_unrecorded_processes(folder, &lost);
+  return lost.reasons.empty() ? "" : lost.reasons[0].reason;
+}
+
 bool has_unended_run(const std::string& folder) {
   bool found = false;
   each_meta(folder, [&](const std::string&, const Json& meta) {

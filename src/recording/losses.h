@@ -24,6 +24,10 @@ void add_unrecorded_processes(const std::string& folder, Loss* loss);
 /// time of that: "end_time_ns" of the meta*.json files of a folder, each on its process's clock.
 void add_ends_seen(const std::string& folder, Tables* tables);
 
+/// Of a folder without events: what `run` said of it ("nothing_recorded"), else of the first process
+/// that could not be recorded; empty where nobody noted anything.
+std::string why_nothing_is_here(const std::string& folder);
+
 /// Whether a `run` into the folder has not noted its program's end: it runs, or was killed.
 bool has_unended_run(const std::string& folder);
 /// A run was recorded into the folder, ended or not, whatever it left.

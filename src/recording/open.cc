@@ -46,10 +46,9 @@ Status add_folder(const std::string& folder, Paths* paths) {
     return fail(ErrorCode::kNotFound,
                 folder + ": holds no recording (.gmp file) and no snapshot: give the folder of a "
                          "recording, or a snapshot");
-  Loss why;
-  add_unrecorded_processes(folder, &why);
-  std::string reason = why.reasons.empty() ? "" : ": " + why.reasons[0].reason;
-  return fail(ErrorCode::kNotFound, folder + ": nothing was recorded here (no .gmp file)" + reason);
+  const std::string why = why_nothing_is_here(folder);
+  return fail(ErrorCode::kNotFound,
+              folder + ": nothing was recorded here" + (why.empty() ? "" : ": " + why));
 }
 
 Result<Paths> list_files(const std::vector<std::string>& given) {

@@ -147,18 +147,34 @@ std::vector<NotRecorded> not_recorded(const std::vector<UnrecordedProcess>& proc
   return result;
 }
 
-Status add_not_recorded(const std::string& path, const std::vector<NotRecorded>& more) {
+namespace {
+
+/// Replaces the file by what `change` makes of its object.
+template <class Change>
+Status change_meta(const std::string& path, const Change& change) {
   auto text = read_small_file(path, kMostMetaBytes);
   if (!text) return std::unexpected(text.error());
   Json json = Json::parse(*text, nullptr, false);
   if (!json.is_object()) return fail(ErrorCode::kBadInput, path + ": is not a JSON object");
-  Json& list = json["not_recorded"];
-  if (!list.is_array()) list = Json::array();
-  for (const NotRecorded& one : more) list.push_back(not_recorded_json(one));
+  change(json);
   const size_t slash = path.rfind('/') + 1;
   const std::string temporary = path.substr(0, slash) + ".meta." + path.substr(slash) + ".tmp";
   const std::string whole = json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
   return replace_file(path, temporary, whole);
+}
+
+}  // namespace
+
+Status add_not_recorded(const std::string& path, const std::vector<NotRecorded>& more) {
+  return change_meta(path, [&](Json& json) {
+    Json& list = json["not_recorded"];
+    if (!list.is_array()) list = Json::array();
+    for (const NotRecorded& one : more) list.push_back(not_recorded_json(one));
+  });
+}
+
+Status add_why_nothing(const std::string& path, const std::string& why) {
+  return change_meta(path, [&](Json& json) { json["nothing_recorded"] = why; });
 }
 
 bool is_allowed_environment_name(std::string_view name) {

@@ -88,6 +88,9 @@ class MetaFile {
 /// Adds to what a meta.json says was not recorded, in one step. Errors: kSystem, kBadInput.
 Status add_not_recorded(const std::string& path, const std::vector<NotRecorded>& more);
 
+/// Adds what `run` said of a program of which it recorded nothing. Errors: kSystem, kBadInput.
+Status add_why_nothing(const std::string& path, const std::string& why);
+
 /// "2024-01-31T23:59:59.123Z".
 std::string utc_time(int64_t unix_ns);
 

@@ -372,6 +372,7 @@ Result<RunOutcome> run_program(const RunOptions& options) {
   std::ranges::set_difference(uncaught_errors(plan->folder), older_errors,
                               std::back_inserter(outcome.uncaught));
   leave_no_empty_folder(options, *plan, &outcome);
+  if (!outcome.folder.empty()) outcome.meta_path = plan->meta_file->path();
   return outcome;
 }
 

@@ -43,6 +43,7 @@ struct RunOutcome {
   bool allocated_nothing = false;  ///< DescendantWatcher's
   bool has_recorded_cpu = true;    ///< RunOptions::record_cpu
   std::string unreadable_command;  ///< a descendant that we may not look at
+  std::string meta_path;           ///< empty: the folder is gone
   bool is_any_alive = false;       ///< a descendant outlives the program, and may record
   std::vector<ProcessExitStatus> exits;  ///< of recorded descendants, as far as it was seen
   std::vector<NotRecorded> not_recorded;

@@ -26,6 +26,25 @@ def test_one_with_the_users_name_tells_how_it_ended(tmp_path):
     assert "meta.json" in os.listdir(tmp_path / "mine")
 
 
+COMMANDS = [["analyze"], ["view", "--html", "page.html"], ["advise"], ["diff", "mine"], ["export", "--to", "csv"], ["whatif"]]
+
+
+def test_every_command_says_of_it_what_run_said(tmp_path):
+    said = run_in(tmp_path, "sh", "-c", "exit 3", options=["-o", "mine"]).stderr
+    assert said == f"gpumemprof: nothing recorded in mine: {WHY}\ngpumemprof: The program ended with exit code 3.\n"
+    for words in COMMANDS:
+        argv = [harness.COMMAND, *words, "mine"]
+        done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        told = f"gpumemprof: mine: nothing was recorded here: {WHY}. The program ended with exit code 3.\n"
+        assert (done.returncode, done.stderr) == (2, told), words
+
+
+def test_one_that_run_was_silent_about_says_it_too(tmp_path):
+    assert run_in(tmp_path, "true", options=["-q", "-o", "mine"]).stderr == ""
+    done = subprocess.run([harness.COMMAND, "analyze", "mine"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (2, f"gpumemprof: mine: nothing was recorded here: {WHY}\n")
+
+
 def test_it_stays_while_a_child_may_record_into_it(tmp_path):
     held = tmp_path / "held"
     os.mkfifo(held)
