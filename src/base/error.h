@@ -13,9 +13,9 @@ namespace gpumemprof {
 /// What kind of failure it is; the command's exit code follows from it.
 enum class ErrorCode : uint8_t {
   kBadInput,     ///< the file is not what it claims to be, or is damaged (exit 2)
-  kNotFound,     ///< no such file or folder (exit 2)
+  kNotFound,     ///< no such file or folder, or none that we may read (exit 2)
   kUsage,        ///< the request makes no sense (exit 2)
-  kSystem,       ///< the system refused: permissions, disk, memory (exit 1)
+  kSystem,       ///< the system refused: a write, disk, memory (exit 1)
   kUnsupported,  ///< a newer major version, an unknown codec (exit 2)
 };
 

@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/error_text.h"
+
 namespace gpumemprof {
 namespace {
 
@@ -119,8 +121,8 @@ Result<std::unique_ptr<File>> open_file(const std::string& path, FileMode mode) 
   if (mode == FileMode::kCreate) flags |= O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW;
   int fd = open(path.c_str(), flags, 0600);
   if (fd < 0) {
-    ErrorCode code =
-        errno == ENOENT || errno == ENOTDIR ? ErrorCode::kNotFound : ErrorCode::kSystem;
+    const bool is_written = mode != FileMode::kRead && errno != ENOENT && errno != ENOTDIR;
+    const ErrorCode code = is_written ? ErrorCode::kSystem : unreadable_code(errno);
     return fail(code, path + ": " + strerror(errno));
   }
   struct stat st;

@@ -34,7 +34,7 @@ Status add_folder(const std::string& folder, Paths* paths) {
   const bool is_read = each_name(folder, [&](std::string_view name) {
     if (name.ends_with(".gmp")) paths->files.push_back((folder + '/').append(name));
   });
-  if (!is_read) return fail(ErrorCode::kSystem, folder + ": " + strerror(errno));
+  if (!is_read) return fail(unreadable_code(errno), folder + ": " + strerror(errno));
   paths->folders.push_back(folder);
   if (paths->files.size() > kMostRecordings)
     return fail(ErrorCode::kBadInput, folder + ": too many files");
@@ -57,8 +57,7 @@ Result<Paths> list_files(const std::vector<std::string>& given) {
     while (path.size() > 1 && path.ends_with('/')) path.pop_back();
     struct stat st;
     if (stat(path.c_str(), &st) != 0) {
-      return fail(errno == ENOENT || errno == ENOTDIR ? ErrorCode::kNotFound : ErrorCode::kSystem,
-                  path + ": " + strerror(errno));
+      return fail(unreadable_code(errno), path + ": " + strerror(errno));
     }
     if (S_ISDIR(st.st_mode)) {
       if (auto done = add_folder(path, &paths); !done) return std::unexpected(done.error());

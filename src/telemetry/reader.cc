@@ -8,6 +8,8 @@
 
 #include <cerrno>
 
+#include "base/error_text.h"
+
 namespace gpumemprof {
 namespace {
 
@@ -56,8 +58,7 @@ Result<Telemetry> read_telemetry(const std::string& path, const TelemetryChoices
   const Descriptor file{open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   struct stat st;
   if (file.fd < 0 || fstat(file.fd, &st) != 0) {
-    return fail(errno == ENOENT || errno == ENOTDIR ? ErrorCode::kNotFound : ErrorCode::kSystem,
-                path + ": " + strerror(errno));
+    return fail(unreadable_code(errno), path + ": " + strerror(errno));
   }
   if (!S_ISREG(st.st_mode)) return fail(ErrorCode::kUsage, path + ": is not a file");
   const bool growing = is_written(file.fd, choices.waits ? kWaits : 0);
