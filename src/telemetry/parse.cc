@@ -15,7 +15,6 @@ using Json = nlohmann::json;
 
 constexpr size_t kMaxObjectBytes = 256u << 20;  // an object that has to be built whole
 constexpr const char* kNotInTimeline = "the timeline does not say";
-constexpr const char* kNoTelemetry = "is not a recording, a snapshot or a tracker's file";
 
 std::unexpected<Error> at(size_t offset, const Error& error) {
   return std::unexpected(Error{error.code, error.message, offset});
@@ -62,7 +61,10 @@ Result<Telemetry> parse_csv(std::string_view text, Shapes shapes) {
   const std::vector<std::string> names = (*header)->cells;
   const auto has = [&](const char* name) { return std::ranges::find(names, name) != names.end(); };
   if (!has("timestamp") && !has("timestamp_ns")) {
-    return fail_at(0, std::string(kNoTelemetry) + " (a table without a column timestamp_ns)");
+    auto row = reader.next();
+    const bool is_table = names.size() > 1 && row && *row && (*row)->cells.size() == names.size();
+    return fail_at(0, std::string(kNoTelemetry) +
+                          (is_table ? " (a table without a column timestamp_ns)" : ""));
   }
   if (!(*header)->complete) return fail_at(0, "ends within its header");
   Telemetry out;

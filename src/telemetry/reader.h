@@ -42,6 +42,9 @@ struct TelemetryChoices {
 /// most: whoever stops a tracker and analyzes at once gets the whole file.
 Result<Telemetry> read_telemetry(const std::string& path, const TelemetryChoices& choices = {});
 
+/// Begins what is said of a file that is of no kind that is known.
+inline constexpr const char* kNoTelemetry = "is not a recording, a snapshot or a tracker's file";
+
 /// The same of a text.
 Result<Telemetry> parse_telemetry(std::string_view text, const TelemetryChoices& choices = {});
 

@@ -152,8 +152,6 @@ def test_a_cut_file_says_what_is_lost(tmp_path):
 
 
 @pytest.mark.parametrize("text, offset, words", [
-    ("hello", 0, "is not a recording, a snapshot or a tracker's file"),
-    ("", 0, "is empty"),
     ("[1]", 1, "expected a record"),
     ('[{"timestamp": 1, "memory_allocated": -2}]', 1, "'memory_allocated' is negative"),
     ("timestamp_ns,allocated\n1,2\n3\n", 27, "a row of 1 cells under 2 columns"),
@@ -165,6 +163,23 @@ def test_a_bad_file_is_one_line_with_its_byte(tmp_path, text, offset, words):
     assert done.rc == 2 and done.stdout == b"" and done.stderr.count(b"\n") == 1
     line = done.stderr.decode()
     assert line.startswith(f"gpumemprof: {path}: ") and words in line and line.endswith(f"(at byte {offset})\n")
+
+
+READABLE = ("; these can be read: recordings of run, PyTorch's memory snapshots, TensorFlow's profiles and memory dumps, "
+            "JAX's memory profiles, and what track, monitor and diagnose write")  # fmt: skip
+
+
+@pytest.mark.parametrize("text, words", [
+    ("hello", "is not a recording, a snapshot or a tracker's file" + READABLE),
+    ("import os, sys\nprint(1)\n", "is not a recording, a snapshot or a tracker's file" + READABLE),
+    ("a,b\n1,2\n", "is not a recording, a snapshot or a tracker's file (a table without a column timestamp_ns)" + READABLE),
+    ("", "is empty"),
+])
+def test_what_is_no_file_of_samples_says_what_can_be_read_and_no_byte(tmp_path, text, words):
+    path = tmp_path / "bad.json"
+    path.write_text(text)
+    done = analyze(path)
+    assert (done.rc, done.stderr.decode()) == (2, f"gpumemprof: {path}: {words}\n")
 
 
 def test_truncated_and_flipped_files_never_crash(tmp_path):

@@ -138,8 +138,14 @@ Result<TelemetryAnalysis> analyze_samples(const std::string& path, double sensit
   auto telemetry = read_telemetry(file);
   if (telemetry) return analyze_telemetry(*telemetry, file, sensitivity);
   Error wrong = telemetry.error();
-  if (wrong.code == ErrorCode::kBadInput)
-    wrong.message += "; recordings, PyTorch's snapshots and what track, monitor and diagnose write can be read";
+  if (wrong.message.contains(kNoTelemetry)) {
+    wrong.offset.reset();
+    wrong.message +=
+        "; these can be read: recordings of run, PyTorch's memory snapshots, TensorFlow's profiles "
+        "and memory dumps, JAX's memory profiles, and what track, monitor and diagnose write";
+  } else if (wrong.offset == 0 && wrong.message.ends_with("is empty")) {
+    wrong.offset.reset();
+  }
   return std::unexpected(wrong);
 }
 

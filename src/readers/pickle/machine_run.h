@@ -5,13 +5,15 @@
 
 namespace gpumemprof::pickle {
 
+inline constexpr const char* kCutOff = "is cut off or damaged, copy it again: ";
+
 /// A text or bytes of any length. `*at` is behind the length; afterwards behind the text.
 template <class Builder>
 Status Machine<Builder>::text(uint64_t size, bool is_text, const uint8_t** at, uint64_t opcode_at) {
   const uint64_t begin = window_.offset_of(*at);
   if (begin > window_.size_bytes() || size > window_.size_bytes() - begin) {
     return fail_at(opcode_at,
-                   "a text of " + std::to_string(size) + " bytes goes beyond the end of the file");
+                   kCutOff + ("a text of " + std::to_string(size)) + " bytes goes beyond the end of the file");
   }
   bool pushed;
   if (!is_text || size > limits_.text_bytes) {
@@ -22,7 +24,7 @@ Status Machine<Builder>::text(uint64_t size, bool is_text, const uint8_t** at, u
     if (static_cast<uint64_t>(window_.end() - *at) < size) {
       if (auto moved = window_.refill(at); !moved) return moved;
       if (static_cast<uint64_t>(window_.end() - *at) < size)
-        return fail_at(opcode_at, "the file ends inside a text");
+        return fail_at(opcode_at, kCutOff + std::string("the file ends inside a text"));
     }
     pushed = push(builder_.text({reinterpret_cast<const char*>(*at), size}));
     *at += size;
@@ -40,7 +42,7 @@ Result<typename Builder::Value> Machine<Builder>::run(const Progress& on_progres
   for (;;) {
     if (at >= refill_at) [[unlikely]] {
       if (at >= window_.end() && window_.at_end()) {
-        return fail_at(window_.size_bytes(), "the file ends inside the pickle");
+        return fail_at(window_.size_bytes(), kCutOff + std::string("the file ends inside the pickle"));
       }
       if (auto filled = window_.refill(&at); !filled) return std::unexpected(filled.error());
       refill_at = window_.refill_at();
@@ -77,7 +79,7 @@ Result<typename Builder::Value> Machine<Builder>::run(const Progress& on_progres
         if (at + 1 + size <= window_.end()) {
           ok = push(builder_.text({reinterpret_cast<const char*>(at + 1), size}));
         } else {
-          ok = complain("the file ends inside a text");
+          ok = complain(kCutOff + std::string("the file ends inside a text"));
         }
         at += 1 + size;
         break;
@@ -217,7 +219,7 @@ Result<typename Builder::Value> Machine<Builder>::run(const Progress& on_progres
         at += 8;
         const uint64_t behind = window_.offset_of(at);
         ok = (behind <= window_.size_bytes() && size <= window_.size_bytes() - behind) ||
-             complain("a frame of " + std::to_string(size) +
+             complain(kCutOff + ("a frame of " + std::to_string(size)) +
                       " bytes goes beyond the end of the file");
         break;
       }
@@ -236,7 +238,7 @@ Result<typename Builder::Value> Machine<Builder>::run(const Progress& on_progres
     if (!ok) [[unlikely]] {
       // What was decoded from behind the end of the file is not what is wrong.
       if (at > window_.end())
-        return fail_at(window_.size_bytes(), "the file ends inside the pickle");
+        return fail_at(window_.size_bytes(), kCutOff + std::string("the file ends inside the pickle"));
       return error_at(offset());
     }
   }
