@@ -113,6 +113,11 @@ class HelpFormatter : public CLI::Formatter {
     if (!help) return CLI::Formatter::make_usage(command, std::move(name));
     return "Usage: " + name + ' ' + std::string(help->usage) + '\n';
   }
+  /// The type of the value, which say_plainly() has; not what else the parser knows of the option.
+  std::string make_option_opts(const CLI::Option* option) const override {
+    const std::string type = option->get_option_text();
+    return type.empty() ? "" : ' ' + type;
+  }
 };
 
 std::vector<std::string> command_names(const CLI::App& app) {
@@ -270,6 +275,15 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error,
       continue;
     return wrong_option_sentence(command, name);
   }
+  // CLI11 counts a program's words to those before "--".
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && command.get_name() == "advise" &&
+      std::ranges::find(words, "--") != words.end())
+    return "give recordings or a program, not both" + see;
+  constexpr std::string_view kAtMost = "path: At Most ";
+  if (what.starts_with(kAtMost))
+    return command.get_name() + " takes " +
+           what.substr(kAtMost.size(), what.find(' ', kAtMost.size()) - kAtMost.size()) +
+           " paths at most" + see;
   if (const auto words_left = command.remaining();
       dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !words_left.empty())
     return "unexpected argument '" + words_left.front() + "'" + see;

@@ -43,7 +43,7 @@ def test_every_command_has_two_examples(command):
 def test_the_help_of_a_command_has_one_usage_and_no_words_of_the_parser(command):
     text = call(command, "--help").stdout
     assert text.count("Usage: ") == 1 and f"Usage: gpumemprof {command} " in text
-    for word in ("TEXT", "REQUIRED", "NONNEGATIVE", "POSITIVE", "FLOAT", "INT in", "={", ":{"):
+    for word in ("TEXT", "REQUIRED", "NONNEGATIVE", "POSITIVE", "FLOAT", "INT in", "={", ":{", "Excludes", "Needs"):
         assert word not in text, word
 
 
@@ -57,6 +57,8 @@ def test_the_help_of_a_command_has_one_usage_and_no_words_of_the_parser(command)
     (["run", "--frce", "true"], "--frce is not an option of run; did you mean --force? (see gpumemprof run --help)"),
     (["gate", "--limt=1GiB", "--", "true"], "--limt is not an option of gate; did you mean --limit? (see gpumemprof gate --help)"),
     (["estimate", "--modle", "timm:resnet18"], "--modle is not an option of estimate; did you mean --model? (see gpumemprof estimate --help)"),
+    (["advise", "r", "--", "python", "x.py", "--lr", "3"], "give recordings or a program, not both (see gpumemprof advise --help)"),
+    (["view", "a", "b", "c"], "view takes 2 paths at most (see gpumemprof view --help)"),
     (["-x"], "-x is not an option of gpumemprof (see gpumemprof --help)"),
     (["monitor", "--pid", "x"], "--pid: 'x' is not a whole number above 0 (see gpumemprof monitor --help)"),
     (["track", "--pid", "", "--duration", "1"], "--pid: '' is not a whole number above 0 (see gpumemprof track --help)"),
