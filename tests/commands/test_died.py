@@ -331,7 +331,7 @@ def test_what_a_function_kept_that_an_exception_ended_has_its_name_and_no_foreca
     # Of each step the input, which the output's graph keeps, and the output: 256 × 1024 floats.
     assert leak["evidence"]["bytes_a_step"] == 2 * 256 * 1024 * 4
     assert leak["evidence"]["holder"] == "outputs in train (train.py)"
-    assert leak["name"] == "evaluation_without_no_grad"
+    assert leak["name"] == "outputs_kept_with_graph"
     # The limit is not to be reached: it was. Without the leak the request would not have fitted, either.
     assert (leak["severity"], "steps_until_limit" in leak["evidence"]) == ("warning", False)
 

@@ -41,7 +41,7 @@ def test_what_one_list_holds_is_one_finding_and_another_lists_another(tmp_path):
     # Of each step that had ended when the program was asked last: five blocks.
     steps, rest = divmod(graph["evidence"]["held_blocks"], 5)
     assert rest == 0 and STEPS // 2 <= steps <= STEPS
-    assert graph["name"] == "evaluation_without_no_grad" and number(graph["stack"][0]) == LINE["bend"]
+    assert graph["name"] == "outputs_kept_with_graph" and number(graph["stack"][0]) == LINE["bend"]
     assert graph["title"].startswith(f"kept_lines.py:{LINE['bend']} and 2 more lines keep 88.0 KiB more with every step")
     assert copies["evidence"]["holder_name"] == "copies" and "lines" not in copies
     # The sums that each clone is made from are given back, those of the last one after the last allocation.

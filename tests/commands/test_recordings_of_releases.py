@@ -37,7 +37,7 @@ def test_figures_types_leak_and_holder_are_those_of_the_program(recording):
     (leak,) = [finding for finding in report["findings"] if finding["kind"] == "leak"]
     assert (leak["bytes"], leak["evidence"]["bytes_a_step"]) == (STEPS * KEPT, KEPT)
     assert (leak["name"], leak["evidence"]["holder_name"], leak["stack"]) == (
-        "evaluation_without_no_grad", "history", ["/srv/example/train.py:26 <module>"])  # fmt: skip
+        "outputs_kept_with_graph", "history", ["/srv/example/train.py:26 <module>"])  # fmt: skip
     assert report["lost"]["events"] == 0 and report["end"]["runs"][0]["exit_code"] == 0
 
 

@@ -6,7 +6,7 @@ not in this set, which runs anywhere."""
 from leaks.recipe import Recipe
 
 LOSS, ACTIVATIONS, HIDDEN = "loss_kept_with_graph", "activations_kept", "hidden_state_not_detached"
-EVALUATION, CYCLE, HOOK = "evaluation_without_no_grad", "graph_cycle", "hook_stores"
+EVALUATION, CYCLE, HOOK = "outputs_kept_with_graph", "graph_cycle", "hook_stores"
 ON_MODEL, OPTIMIZER, GRADIENTS = "tensors_on_model", "optimizer_recreated", "gradients_kept"
 KV, TRACEBACK, CACHE, WORKER = "kv_cache_growth", "exception_traceback", "lru_cache_on_tensors", "worker_growth"
 

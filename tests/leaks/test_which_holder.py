@@ -190,7 +190,7 @@ def test_what_is_computed_from_all_that_leaks_is_told_with_the_leak(tmp_path):
 def test_chunks_that_lie_side_by_side_are_no_state_and_no_grad_comes_first(tmp_path):
     report = analysis_of(tmp_path, NET.replace("GRAD", "True"))
     (leak,) = leaks_in(report)
-    assert leak["name"] == "evaluation_without_no_grad"
+    assert leak["name"] == "outputs_kept_with_graph"
     assert leak["fix"].startswith("run the loop under torch.no_grad()") and "state" not in leak["fix"]
     without = analysis_of(tmp_path, NET.replace("GRAD", "False"), "without")
     assert peak_of(without) < peak_of(report) - leak["bytes"] // 2

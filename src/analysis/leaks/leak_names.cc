@@ -81,7 +81,7 @@ struct Rule {
 
 /// Of a graph that training needs no_grad would be an error.
 constexpr LeakName kEvaluation = {
-    "evaluation_without_no_grad", "outputs of a model are kept together with their graph",
+    "outputs_kept_with_graph", "outputs of a model are kept together with their graph",
     "keep .item() or .detach() of the outputs; an evaluation can run under torch.no_grad() or "
     "torch.inference_mode()"};
 constexpr const char* kCarries = "a state carries the graph of all earlier steps into the next one";

@@ -141,13 +141,13 @@ TEST(LeakNames, SingleNumbersWithAGraphAreLossesUnlessTheyWerePredicted) {
                       .operations = {"MeanBackward0", "AddmmBackward0"}};
   EXPECT_EQ(held_by(losses), "loss_kept_with_graph");
   losses.operations.push_back("SoftmaxBackward0");
-  EXPECT_EQ(held_by(losses), "evaluation_without_no_grad");
+  EXPECT_EQ(held_by(losses), "outputs_kept_with_graph");
 }
 
 TEST(LeakNames, OutputsAreAnEvaluationWhileWhatTheirGraphSavedIsThere) {
   TensorHolder outputs{.owner = "variable", .through = {"list"}, .tensors = 40, .with_graph = 40};
   outputs.storages = 120;  // an input and a hidden layer each
-  EXPECT_EQ(held_by(outputs), "evaluation_without_no_grad");
+  EXPECT_EQ(held_by(outputs), "outputs_kept_with_graph");
   outputs.storages = 41;  // a backward pass has freed what was saved
   EXPECT_EQ(held_by(outputs), "activations_kept");
   outputs.scalars = 40;
@@ -260,7 +260,7 @@ TEST(LeakNames, LeavesOfAGraphAreNotWhatABackwardPassFrees) {
   log.storages = 160, log.leaves = 80;
   EXPECT_EQ(held_by(log), "activations_kept") << "80 blocks of 80 tensors: nothing saved is left";
   log.leaves = 40;
-  EXPECT_EQ(held_by(log), "evaluation_without_no_grad") << "120 of 80";
+  EXPECT_EQ(held_by(log), "outputs_kept_with_graph") << "120 of 80";
 }
 
 TEST(LeakNames, AGraphThatTrainingNeedsIsDetachedNotSwitchedOff) {
@@ -286,7 +286,7 @@ TEST(LeakNames, PartsOfAGraphThatLieSideBySideAreNoState) {
   EXPECT_TRUE(fix(false).starts_with("run the loop under torch.no_grad()")) << fix(false);
   EXPECT_TRUE(fix(false).ends_with("for s in state)")) << fix(false);
   one.side_by_side = true;
-  EXPECT_EQ(held_by(one), "evaluation_without_no_grad");
+  EXPECT_EQ(held_by(one), "outputs_kept_with_graph");
 }
 
 TEST(LeakNames, WithoutAHolderWhatItWasMadeByTells) {
