@@ -30,23 +30,18 @@ std::string why_none(const AdviceReport& report) {
   return "no memory of PyTorch or TensorFlow was recorded";
 }
 
+/// Without what no recording tells: that is no news of this one, and docs/commands/advise.md has it.
 std::string unknown_text(const AdviceReport& report) {
-  std::string out, untold;
+  std::string out;
   std::vector<std::pair<std::string, std::string>> reasons;  // kinds, why
   for (const auto& [kind, why] : report.unknown) {
-    if (kind == "all") continue;  // said before
-    if (is_told_by_no_recording(kind, why)) {
-      untold += (untold.empty() ? "" : ", ") + kind;
-      continue;
-    }
+    if (kind == "all" || is_told_by_no_recording(kind, why)) continue;  // the first was said before
     const bool is_same = !reasons.empty() && reasons.back().second == why;
     if (is_same)
       reasons.back().first += ", " + kind;
     else
       reasons.emplace_back(kind, why);
   }
-  if (!untold.empty())
-    reasons.emplace_back(std::move(untold), "no recording has what these need");
   for (const auto& [kinds, why] : reasons)
     out += fmt::format("Not checked: {} ({})\n", kinds, printable(why));
   return out;
@@ -73,15 +68,18 @@ std::string advice_text(const AdviceReport& report, const std::string& otherwise
                      : "No suggestions.\n";
   if (has_other) out += otherwise + '\n';
   bool was_choice = report.advice.empty() || report.advice.front().is_choice();
+  size_t width = 15;
+  for (const Advice& one : report.advice) width = std::max(width, one.kind.size());
+  const std::string margin(2 + width + 1 + 9 + 2, ' ');
   for (const Advice& one : report.advice) {
     if (one.is_choice() && !was_choice) out += fmt::format("{}\n", kChoicesFollow);
     was_choice |= one.is_choice();
-    out += fmt::format("  {:<16} {:>9}  {}\n", one.kind, saving_label(one),
+    out += fmt::format("  {:<{}} {:>9}  {}\n", one.kind, width, saving_label(one),
                        printable(title_beside_bytes(one)));
     if (!was_measured_for_nothing(one))
-      out += fmt::format("{:29}{}.\n", "", printable(capitalized(one.fix)));
-    out += fmt::format("{:29}{}.\n", "", printable(saving_words(one)));
-    if (!one.cost.empty()) out += fmt::format("{:29}Costs: {}.\n", "", printable(one.cost));
+      out += fmt::format("{}{}.\n", margin, printable(capitalized(one.fix)));
+    out += fmt::format("{}{}.\n", margin, printable(saving_words(one)));
+    if (!one.cost.empty()) out += fmt::format("{}Costs: {}.\n", margin, printable(one.cost));
   }
   return out + unknown_text(report);
 }

@@ -64,7 +64,7 @@ TEST(AdviceText, WithoutASuggestionWhatElseLowersThePeakIsSaid) {
             "Not checked: checkpointing (a snapshot has no modules)\n");
 }
 
-TEST(AdviceText, WhatNoRecordingTellsIsOneSentence) {
+TEST(AdviceText, WhatNoRecordingTellsIsNoNewsOfThisOne) {
   AdviceReport report;
   report.applies = true;
   report.unknown = {{"mixed_precision", "dtypes are not recorded"},
@@ -74,9 +74,7 @@ TEST(AdviceText, WhatNoRecordingTellsIsOneSentence) {
                     {"distributed", "a recording does not say how many devices there were"}};
   EXPECT_EQ(advice_text(report),
             "No suggestions.\n"
-            "Not checked: holders (file.gmp: damaged)\n"
-            "Not checked: mixed_precision, quantization, pruning, distributed (no recording has what "
-            "these need)\n");
+            "Not checked: holders (file.gmp: damaged)\n");
   report.unknown = {{"mixed_precision", "the recording has no names of ops"}};
   EXPECT_EQ(advice_text(report),
             "No suggestions.\nNot checked: mixed_precision (the recording has no names of ops)\n");

@@ -104,4 +104,4 @@ def test_text_says_what_and_how_it_is_known(recordings):
     assert text.startswith("1 suggestion\n  checkpoint_file_kept")
     assert "6.01 MiB of the 18.1 MiB peak, simulated on the recorded trace." in text
     assert "Del the dictionary as soon as it is copied into the model. If the optimizer is made after that, and nobody " in text
-    assert "Not checked: mixed_precision, quantization, pruning, distributed (no recording has what these need)\n" in text
+    assert "Not checked: mixed_precision" not in text, "no recording has what that needs: it is no news of this one"
