@@ -331,7 +331,7 @@ void add_export_command(CLI::App& app, CommandContext& context) {
   add_value(command, "--at", "peak|last-alloc|end|total|MOMENT", arguments->at,
             "folded, speedscope, html: what was live at the peak (the default), right after the "
             "last allocation (last-alloc), at the end, when the exit has freed what it frees (end), "
-            "at the end of a step (step:3), at a time after the start (1.5s, 250ms), or "
+            "at the end of a step (step:3), at a time after the first event (1.5s, 250ms), or "
             "total: allocated over the whole run");
   command
       ->add_option("--by", arguments->by,

@@ -14,7 +14,7 @@ constexpr double kMostSeconds = 1e9;
 std::unexpected<Error> not_a_moment(std::string_view text) {
   return fail(ErrorCode::kUsage, "'" + std::string(text) +
                                      "' is not a moment: write peak, last-alloc, end, total, step:N, or "
-                                     "a time after the start such as 1.5s or 250ms");
+                                     "a time after the first event such as 1.5s or 250ms");
 }
 
 template <class Number>
@@ -69,7 +69,7 @@ std::string moment_words(const MomentArgument& at) {
   if (at.request.kind == MomentRequest::kStepEnd) {
     return "at the end of step " + std::to_string(at.request.value);
   }
-  return format_duration(at.request.value) + " after the start";
+  return format_duration(at.request.value) + " after the first event";
 }
 
 Result<const LiveMoment*> requested_moment(const DeviceAnalysis& device, const Analysis& analysis,

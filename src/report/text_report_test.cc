@@ -29,7 +29,7 @@ TEST(TextReport, TheAnswerIsInTheFirstFiveLines) {
   const std::vector<std::string> lines = lines_of(text);
   ASSERT_GE(lines.size(), 5u);
   EXPECT_EQ(lines[0],
-            "Peak 1000 B on cpu, 2.500 s after the start, process 11 (python train.py)");
+            "Peak 1000 B on cpu, 2.500 s after the first event, process 11 (python train.py)");
   EXPECT_EQ(lines[1], "      700 B  70.0 %  train.py:41 step");
   EXPECT_EQ(lines[2], "      300 B  30.0 %  model.py:7 Model.__init__");
   EXPECT_EQ(lines[3], "Nothing was lost.");
@@ -91,7 +91,7 @@ TEST(RunSummary, HasAtMostTwelveMarkedLinesAndEndsWithTheNextCommand) {
   const std::vector<std::string> lines = lines_of(text);
   ASSERT_LE(lines.size(), 12u);
   for (const std::string& line : lines) EXPECT_TRUE(line.starts_with("gpumemprof: ")) << line;
-  EXPECT_THAT(lines[0], HasSubstr("Peak 1000 B on cpu, 2.500 s after the start"));
+  EXPECT_THAT(lines[0], HasSubstr("Peak 1000 B on cpu, 2.500 s after the first event"));
   EXPECT_THAT(lines[1], HasSubstr("700 B  70.0 %  train.py:41 step"));
   EXPECT_THAT(text, HasSubstr("LOST: 3 events: the disk was full (3 events).\n"));
   EXPECT_THAT(text, HasSubstr("Not recorded: process 0: sudo"));

@@ -142,7 +142,7 @@ def test_the_answer_is_in_the_first_five_lines(paper):
     assert lines[0] == ("Out of memory: 32.0 MiB were refused at /job/train.py:5 refused, with 20.0 MiB live on cuda:0. The device "
                         "had 24.0 MiB left, and 16.0 MiB were free in its segments, the largest usable piece 12.0 MiB: fragmentation.")
     assert lines[1] == "It would have fitted with expandable_segments:True (simulated): 60.0 MiB reserved at most."
-    assert lines[2] == "Peak 20.0 MiB on cuda:0 (requested bytes), 9 ms after the start (event 10 of 11)"
+    assert lines[2] == "Peak 20.0 MiB on cuda:0 (requested bytes), 9 ms after the first event (event 10 of 11)"
     assert "train.py:4 big" in lines[3] and "train.py:2 kept" in lines[4]
 
 

@@ -126,7 +126,7 @@ def test_memory_stays_small_on_a_log_of_any_length():
 
 
 def test_of_a_log_with_the_summary_of_run_alone_the_recording_is_named():
-    said = (b"gpumemprof: The kernel's OOM killer ended the program.\ngpumemprof: Peak 509 MiB on cpu, 97 s after the start\n"
+    said = (b"gpumemprof: The kernel's OOM killer ended the program.\ngpumemprof: Peak 509 MiB on cpu, 97 s after the first event\n"
             b"gpumemprof: Next: gpumemprof analyze runs/a\n")  # fmt: skip
     done = explain(said)
     assert done.returncode == 2

@@ -11,7 +11,7 @@ import harness
 Peak = collections.namedtuple("Peak", "bytes event time_ns", defaults=(None, None))
 SENTENCE = re.compile(
     r"(?:Peak|Live) [0-9.]+ (?:[KMGT]i)?B on [^,;<]+(?:, (?:before the first event|"
-    r"at the one moment that the file covers))?(?:, [^,;<]+ after the start)?(?: \(event [0-9,]+ of [0-9,]+\))?")
+    r"at the one moment that the file covers))?(?:, [^,;<]+ after the first event)?(?: \(event [0-9,]+ of [0-9,]+\))?")
 UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 SEGMENT = 2 << 20
 
@@ -34,8 +34,8 @@ def told_bytes(words):
 
 
 def told_seconds(words):
-    """Seconds after the start, and by how much they may differ: half of the last digit. None: not told."""
-    found = re.search(r", ([0-9.]+) (ns|µs|ms|s) after the start", words)
+    """Seconds after the first event, and by how much they may differ: half of the last digit. None: not told."""
+    found = re.search(r", ([0-9.]+) (ns|µs|ms|s) after the first event", words)
     if not found:
         return None
     unit = {"ns": 1e-9, "µs": 1e-6, "ms": 1e-3, "s": 1}[found[2]]

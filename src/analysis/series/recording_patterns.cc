@@ -331,7 +331,7 @@ class Patterns {
       figures.emplace_back("after_first_event_ns", whole(when * 1e9));
       where = std::to_string(at.size()) + (at.size() == 1 ? " time" : " times") + ", highest " +
               format_seconds(when + seconds_between(levels_.ceiling_start_ns, start_ns_)) +
-              " after the start";
+              " after the first event";
     }
     // A spike is an exception: of no rule without steps, and none where it comes regularly.
     if (gap) {

@@ -178,9 +178,9 @@ TEST(RecordingPatterns, ASpikeIsToldOnTheClockOfThePeakFromTheStart) {
   ASSERT_TRUE(after_first_event_ns);
   EXPECT_NE(spike->title.find(", highest " +
                               format_seconds(1.5 + static_cast<double>(*after_first_event_ns) * 1e-9) +
-                              " after the start"),
+                              " after the first event"),
             std::string::npos)
-      << spike->title << ": the first event is 1.5 s after the start";
+      << spike->title << ": the allocator's first event is 1.5 s after the recording's";
 }
 
 TEST(RecordingPatterns, ASpikeThatLastsForSeveralBucketsIsOne) {

@@ -112,7 +112,7 @@ void add_spikes(const Spikes& spikes, const Series& series, SeriesReport* report
                                   : fmt::format("Memory spikes: {} samples stand out, the highest "
                                                 "by ",
                                                 spikes.samples.size())) +
-      size(spikes.highest_above_bytes) + ", " + format_seconds(when) + " after the start";
+      size(spikes.highest_above_bytes) + ", " + format_seconds(when) + " after the first sample";
   // How far beyond the threshold; certain where nothing else ever moved.
   const double confidence = spikes.z > 0 ? 1 - 1 / (spikes.z - 5) : 1;
   const Severity severity = high ? Severity::kWarning : Severity::kInfo;

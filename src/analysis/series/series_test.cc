@@ -181,7 +181,7 @@ TEST(Series, ASpikeIsNamedWithItsHeight) {
   ASSERT_THAT(finding_types(report), ElementsAre("spikes"));
   EXPECT_NEAR(report.findings[0].bytes, 2e9, 2 * kMB);
   EXPECT_EQ(evidence(report.findings[0], "seconds_after_start"), 60);
-  EXPECT_THAT(report.findings[0].description, HasSubstr(", 1 min 00 s after the start"));
+  EXPECT_THAT(report.findings[0].description, HasSubstr(", 1 min 00 s after the first sample"));
   EXPECT_EQ(report.findings[0].severity, Severity::kWarning) << "higher than all else";
   EXPECT_THAT(pattern_types(report), ElementsAre("spike"));
   EXPECT_EQ(report.patterns[0].description, report.findings[0].description);

@@ -16,7 +16,7 @@ TEST(Explanation, WithoutCategoriesAndStepsItSaysWhatThereIs) {
   const PeakExplanation why =
       explain_peak(analysis, source.tables(), analysis.devices[0], "/opt/job");
   EXPECT_EQ(why.text,
-            "1000 B in 3 blocks were live on cpu at the peak, 2.500 s after the start; their types "
+            "1000 B in 3 blocks were live on cpu at the peak, 2.500 s after the first event; their types "
             "are unknown, because the recording has no modules, phases or tensor roles. "
             "train.py:41 step allocated most: 700 B (70.0 %). "
             "Next: gpumemprof advise looks for changes that lower it.");
@@ -115,7 +115,7 @@ TEST(Explanation, NamesStepCategoriesModulesAndWhatStaysBetweenSteps) {
   const Analysis analysis = *analyze_source(source, {});
   const PeakExplanation why = explain_peak(analysis, source.tables(), analysis.devices[0], "");
   EXPECT_THAT(why.text, testing::HasSubstr(
-                            " after the start, in step 1, in the forward pass: 75.0 % parameters "
+                            " after the first event, in step 1, in the forward pass: 75.0 % parameters "
                             "and 25.0 % activations. "));
   EXPECT_THAT(why.text, testing::EndsWith(
                             "; the largest module is encoder.head: 4.00 KiB (100.0 %). Next: a "

@@ -17,7 +17,7 @@ namespace gpumemprof {
 
 std::string moment_text(const Analysis& analysis, uint64_t time_ns) {
   const uint64_t start = analysis.start_time_ns;
-  return time_ns >= start ? format_duration(time_ns - start) + " after the start"
+  return time_ns >= start ? format_duration(time_ns - start) + " after the first event"
                           : format_duration(start - time_ns) + " before the first event";
 }
 

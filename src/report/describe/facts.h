@@ -10,7 +10,7 @@
 
 namespace gpumemprof {
 
-/// "3.214 s after the start"; of a sample that was taken before it "3.214 s before the first event".
+/// "3.214 s after the first event"; of a sample that was taken before it "3.214 s before the first event".
 std::string moment_text(const Analysis& analysis, uint64_t time_ns);
 
 /// Seconds from the start; below 0 before it.
@@ -18,7 +18,7 @@ inline double second_of(const Analysis& analysis, uint64_t time_ns) {
   return (static_cast<double>(time_ns) - static_cast<double>(analysis.start_time_ns)) * 1e-9;
 }
 
-/// "Peak 412 MiB on cpu, 3.214 s after the start", of several processes with ", process 12 (python
+/// "Peak 412 MiB on cpu, 3.214 s after the first event", of several processes with ", process 12 (python
 /// train.py)"; without times " (event 48,120 of 96,002)". By an allocator's history "Peak 412 MiB
 /// on cuda:0 (requested bytes)", as what it allocates is rounded. Of a moment "Live 412 MiB …".
 std::string peak_sentence(const Analysis& analysis, const Tables& tables,

@@ -22,9 +22,9 @@ TEST(PeakSentence, OfMapsSaysThatTheyAreMappedAndWhatIsResident) {
     device->figures.actions[static_cast<size_t>(Action::kAlloc)] = 1;
     device->figures.actions[static_cast<size_t>(Action::kFreeCompleted)] = 1;
   }
-  EXPECT_EQ(peak_sentence(analysis, tables, blocks), "Peak 3.00 MiB on host malloc, 3.000 s after the start");
+  EXPECT_EQ(peak_sentence(analysis, tables, blocks), "Peak 3.00 MiB on host malloc, 3.000 s after the first event");
   EXPECT_EQ(peak_sentence(analysis, tables, maps),
-            "Peak 3.00 MiB mapped on host anonymous maps, 3.000 s after the start (how much of it is "
+            "Peak 3.00 MiB mapped on host anonymous maps, 3.000 s after the first event (how much of it is "
             "resident is unknown)");
   maps.timeline = Timeline(0, 8, 0);
   maps.timeline.add_alloc(3'000'000'000, 3 << 20, 3 << 20);
@@ -41,21 +41,21 @@ TEST(PeakSentence, OfMapsSaysThatTheyAreMappedAndWhatIsResident) {
   run.processes[1].last_time_ns = 4'000'000'000;
   analysis.host = std::make_shared<HostMemories>(HostMemories{.runs = {run}, .left_out = {}});
   EXPECT_EQ(peak_sentence(analysis, tables, maps),
-            "Peak 3.00 MiB mapped on host anonymous maps, 3.000 s after the start (5.00 MiB resident "
+            "Peak 3.00 MiB mapped on host anonymous maps, 3.000 s after the first event (5.00 MiB resident "
             "in the whole process, 1.000 s after the peak)")
       << "at 2 s nothing was mapped yet";
   maps.timeline = blocks.timeline;
   maps.timeline.add(3'500'000'000, 0);
   maps.timeline.finish(5'000'000'000);
   EXPECT_EQ(peak_sentence(analysis, tables, maps),
-            "Peak 3.00 MiB mapped on host anonymous maps, 3.000 s after the start (how much of it is "
-            "resident is unknown: no sample between 2.000 s after the start and 4.000 s after the "
-            "start)");
+            "Peak 3.00 MiB mapped on host anonymous maps, 3.000 s after the first event (how much of it is "
+            "resident is unknown: no sample between 2.000 s after the first event and 4.000 s after the "
+            "first event)");
   run.levels.resize(2), run.processes[1].last_time_ns = 2'000'000'000;
   analysis.host = std::make_shared<HostMemories>(HostMemories{.runs = {run}, .left_out = {}});
   EXPECT_EQ(peak_sentence(analysis, tables, maps),
-            "Peak 3.00 MiB mapped on host anonymous maps, 3.000 s after the start (how much of it is "
-            "resident is unknown: the last sample was 2.000 s after the start)");
+            "Peak 3.00 MiB mapped on host anonymous maps, 3.000 s after the first event (how much of it is "
+            "resident is unknown: the last sample was 2.000 s after the first event)");
 }
 
 TEST(RatePerSecond, IsUnknownWhereTheEventsHaveNoTimes) {
@@ -85,7 +85,7 @@ TEST(PeakSentence, OfAnAllocatorsHistorySaysThatItsBytesAreThoseRequested) {
   device.figures.actions[static_cast<size_t>(Action::kAlloc)] = 2;
   device.snapshot = std::make_shared<SnapshotDevice>(history);
   EXPECT_EQ(peak_sentence(analysis, tables, device),
-            "Peak 3.00 MiB on cuda:1 (requested bytes), 2.000 s after the start (event 2 of 2)");
+            "Peak 3.00 MiB on cuda:1 (requested bytes), 2.000 s after the first event (event 2 of 2)");
   device.figures.actions[static_cast<size_t>(Action::kAlloc)] = 0;
   device.figures.actions[static_cast<size_t>(Action::kSnapshot)] = 1;
   EXPECT_EQ(peak_sentence(analysis, tables, device),

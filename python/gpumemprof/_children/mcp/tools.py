@@ -169,7 +169,7 @@ TOOLS = (
           "full_stacks": _yes("every frame"), "capacity": _text("size of the device, such as 24GiB", 100)},
          ("path",), "holders answers for one moment", _summary),
     Tool("holders", "What was live at a moment: bytes by line of code, module, type or whole stack.",
-         {"path": _PATH, "at": _text("peak, last-alloc (before the exit frees), end, step:3 (its end), or a time after the start such as 1.5s", 100),
+         {"path": _PATH, "at": _text("peak, last-alloc (before the exit frees), end, step:3 (its end), or a time after the first event such as 1.5s", 100),
           "by": _choice("line is the default", "line", "module", "category", "stack"), "device": _DEVICE},
          ("path",), "by=line is the shortest", _holders),
     Tool("diff", "What changed between two runs, or between the ends of two steps of one run, line by line.",
