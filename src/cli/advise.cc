@@ -67,6 +67,7 @@ int advise_recording(const std::vector<std::string>& paths, const AdviseArgument
               ? advice_json(*report, tables, cost ? &*cost : nullptr)
               : advice_text(*report, next_beside_advice(analysis, tables, working_folder()));
   if (cost && format != "json") text += cost_text(*cost);
+  if (format != "json") text = fitted_to_terminal(std::move(text), arguments.output);
   return write_output(text, arguments.output, paths);
 }
 

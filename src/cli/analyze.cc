@@ -31,12 +31,13 @@ std::string render(const Analysis& analysis, const Tables& tables,
   if (format == "json") return json_report(analysis, tables, 1, advice, cost);
   std::string text = text_report(analysis, tables,
                      {.color = report_color(arguments.color, arguments.output),
+                      .columns = report_columns(arguments.output),
                       .shows_source = !arguments.anonymize && !arguments.no_source,
                       .full_stacks = arguments.full_stacks,
                       .working_folder = working_folder(),
                       .known_advice = advice});
   if (cost) text += cost_text(*cost);
-  return text;
+  return fitted_to_terminal(std::move(text), arguments.output);
 }
 
 /// The analysis of one input.
@@ -195,7 +196,8 @@ int analyze_snapshots(const std::vector<std::string>& files, const AnalyzeArgume
       text += line + '\n';
   }
   text += "\nNext: " + std::string(tool_name()) + " analyze FILE for one of them\n";
-  const int written = write_output(text, arguments.output, files);
+  const int written =
+      write_output(fitted_to_terminal(std::move(text), arguments.output), arguments.output, files);
   return written == kExitOk ? code : written;
 }
 

@@ -35,7 +35,8 @@ int analyze_telemetry_file(const AnalyzeArguments& arguments) {
     return write_page_of({arguments.paths}, output, load);
   };
   const auto text = [&] {
-    return format == "json" ? telemetry_json_report(*analysis) : telemetry_text(*analysis);
+    return format == "json" ? telemetry_json_report(*analysis)
+                            : fitted_to_terminal(telemetry_text(*analysis), arguments.output);
   };
   const int written = format == "html" ? page(arguments.output)
                                        : write_output(text(), arguments.output, {path});
@@ -90,7 +91,8 @@ int analyze_oom_dump(const AnalyzeArguments& arguments) {
   if (format == "html") return write_page_of({arguments.paths}, arguments.output, {});
   auto refused = read_oom_dump(path);
   if (!refused) return report_error(path, refused.error());
-  return write_output(format == "json" ? as_json(std::move(*refused)) : as_text(*refused),
+  return write_output(format == "json" ? as_json(std::move(*refused))
+                                       : fitted_to_terminal(as_text(*refused), arguments.output),
                       arguments.output, {path});
 }
 

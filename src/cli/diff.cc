@@ -149,9 +149,11 @@ Result<DiffSide> side_of(Run* run, const std::vector<uint64_t>& steps, size_t re
 std::string render(const Diff& diff, const DiffArguments& arguments) {
   const std::string format = report_format(arguments.format, arguments.output);
   DiffOptions options{.color = report_color(arguments.color, arguments.output),
+                      .columns = report_columns(arguments.output),
                       .rows = arguments.rows,
                       .working_folder = working_folder()};
-  return format == "json" ? diff_json(diff) : diff_text(diff, options);
+  return format == "json" ? diff_json(diff)
+                          : fitted_to_terminal(diff_text(diff, options), arguments.output);
 }
 
 /// Where a side is looked at: its device of the page and, of a step, the moment of its end.

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstring>
 #include <iostream>
+#include <sstream>
 #include <string_view>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "base/large_heap.h"
 #include "cli/commands.h"
 #include "cli/help.h"
+#include "cli/output.h"
 #include "cli/watch.h"
 
 namespace {
@@ -89,8 +91,12 @@ int run_command_line(int argc, char** argv) {
   try {
     app.parse(std::move(reversed));  // callbacks run in here; CLI11 speaks in exceptions, we do not
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0)
-      return app.exit(error, std::cout, std::cerr);  // --help, --version
+    if (error.get_exit_code() == 0) {  // --help, --version
+      std::ostringstream text;
+      const int code = app.exit(error, text, std::cerr);
+      std::cout << fitted_to_terminal(text.str(), "");
+      return code;
+    }
     return wrong_usage(usage_error(app, error, words));
   }
   return context.exit_code;

@@ -4,10 +4,14 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <charconv>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
 #include <string_view>
 
@@ -87,6 +91,27 @@ Status Output::close() {
   if (fd < 0 || fd == STDOUT_FILENO) return {};
   if (::close(fd) != 0) return failed(name_);
   return {};
+}
+
+size_t terminal_columns(int fd, size_t otherwise) {
+  size_t columns = 0;
+  if (const char* told = std::getenv("COLUMNS")) {
+    const std::string_view text = told;
+    std::from_chars(text.data(), text.data() + text.size(), columns);
+  }
+  winsize size = {};
+  if (columns == 0 && ioctl(fd, TIOCGWINSZ, &size) == 0) columns = size.ws_col;
+  return std::clamp<size_t>(columns == 0 ? otherwise : columns, 40, 400);
+}
+
+size_t report_columns(const std::string& path) {
+  const bool is_shown = (path.empty() || path == "-") && isatty(STDOUT_FILENO) == 1;
+  return is_shown ? terminal_columns(STDOUT_FILENO, 100) : 0;
+}
+
+std::string fitted_to_terminal(std::string text, const std::string& path) {
+  const size_t columns = report_columns(path);
+  return columns == 0 ? text : fitted(text, columns);
 }
 
 int write_output(std::string_view text, const std::string& path,

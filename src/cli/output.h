@@ -34,6 +34,13 @@ class Output {
   bool reader_is_gone_ = false;
 };
 
+/// Of a terminal: COLUMNS, else as it says itself, else `otherwise`; from 40 to 400.
+size_t terminal_columns(int fd, size_t otherwise);
+/// Of the terminal that shows what goes to `path`; 0: none does.
+size_t report_columns(const std::string& path);
+/// A text that goes to `path`, its lines no longer than those of the terminal, where it is one.
+std::string fitted_to_terminal(std::string text, const std::string& path);
+
 /// Opens, writes and closes; says what failed. The exit code.
 int write_output(std::string_view text, const std::string& path,
                  const std::vector<std::string>& inputs);

@@ -9,6 +9,7 @@ namespace gpumemprof {
 
 struct DiffOptions {
   bool color = false;
+  size_t columns = 0;          ///< of the terminal that shows it; 0: none does
   size_t rows = 10;            ///< of each table; the JSON always has all
   std::string working_folder;  ///< paths of code below it are shown relative to it; may be empty
 };

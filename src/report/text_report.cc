@@ -13,7 +13,9 @@ std::string text_report(const Analysis& analysis, const Tables& tables,
                            .shows_source = options.shows_source};
   if (options.full_stacks) describe.stacks_of_line = SIZE_MAX;
   return render_text(describe_analysis(analysis, tables, describe),
-                     {.color = options.color, .full_stacks = options.full_stacks});
+                     {.color = options.color,
+                      .full_stacks = options.full_stacks,
+                      .columns = options.columns});
 }
 
 std::string cost_text(const Cost& cost) {
@@ -27,7 +29,7 @@ std::string telemetry_text(const TelemetryAnalysis& analysis) {
 }
 
 std::string diff_text(const Diff& diff, const DiffOptions& options) {
-  return render_text(describe_diff(diff, options), {.color = options.color});
+  return render_text(describe_diff(diff, options), {.color = options.color, .columns = options.columns});
 }
 
 }  // namespace gpumemprof

@@ -12,6 +12,7 @@ namespace gpumemprof {
 
 struct TextOptions {
   bool color = false;
+  size_t columns = 0;          ///< of the terminal that shows it; 0: none does
   bool shows_source = false;   ///< lines of code with their text: reads files
   bool full_stacks = false;    ///< every frame, not the user's own and the innermost alone
   std::string working_folder;  ///< paths of code below it are shown relative to it; may be empty

@@ -156,6 +156,64 @@ std::vector<std::string> wrapped(std::string_view text, size_t width) {
   return lines;
 }
 
+namespace {
+
+/// How many places a terminal gives it.
+size_t places_of(std::string_view text) {
+  size_t places = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text.substr(i).starts_with("\x1b["))
+      i = std::min(text.find('m', i), text.size());
+    else
+      places += (static_cast<uint8_t>(text[i]) & 0xc0) != 0x80;
+  }
+  return places;
+}
+
+/// Where the last column begins that has one half of the line or more to itself.
+size_t hanging_part(std::string_view line, size_t columns) {
+  size_t begin = 0;
+  for (size_t i = 0; (i = line.find(' ', i)) != line.npos;) {
+    const size_t end = line.find_first_not_of(' ', i);
+    if (end == line.npos || places_of(line.substr(0, end)) > columns / 2) break;
+    if (i == 0 || end - i > 1) begin = end;
+    i = end;
+  }
+  return begin;
+}
+
+void fit_line(std::string_view line, size_t columns, std::string* out) {
+  const size_t begin = places_of(line) <= columns ? line.size() : hanging_part(line, columns);
+  const size_t hang = places_of(line.substr(0, begin));
+  out->append(line.substr(0, begin));
+  size_t at = hang;
+  for (size_t i = begin; i < line.size();) {
+    const size_t word = std::min(line.find_first_not_of(' ', i), line.size());
+    size_t end = std::min(line.find(' ', word), line.size());
+    while (is_unit_at(line, end)) end = std::min(line.find(' ', end + 1), line.size());
+    const size_t width = places_of(line.substr(word, end - word));
+    if (i != begin && at + (word - i) + width > columns)
+      (*out += '\n').append(hang, ' '), at = hang;
+    else
+      out->append(word - i, ' '), at += word - i;
+    out->append(line.substr(word, end - word)), at += width;
+    i = end;
+  }
+}
+
+}  // namespace
+
+std::string fitted(std::string_view text, size_t columns) {
+  std::string out;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    fit_line(text.substr(begin, end - begin), columns, &out);
+    if (end < text.size()) out += '\n';
+    begin = end + 1;
+  }
+  return out;
+}
+
 std::string process_label(const Process& process, size_t width) {
   std::string_view words = process.command;
   const size_t slash = words.substr(0, words.find(' ')).rfind('/');

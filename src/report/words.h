@@ -40,6 +40,10 @@ std::string uncapitalized(std::string text);
 /// Lines of at most `width` bytes, broken at blanks; a word that is longer has a line of its own.
 std::vector<std::string> wrapped(std::string_view text, size_t width);
 
+/// Lines of at most `columns`, as far as words are shorter: what is too long goes on below the last
+/// column of its line that begins in the line's first half. Colours take no room.
+std::string fitted(std::string_view text, size_t columns);
+
 /// "rank 3 (process 12)", else "process 12 (python train.py)", without folders, cut at `width`.
 std::string process_label(const Process& process, size_t width = 48);
 

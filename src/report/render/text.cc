@@ -9,7 +9,7 @@
 namespace gpumemprof {
 namespace {
 
-constexpr size_t kTextWidth = 98;
+constexpr size_t kTextWidth = 98;  // of a paragraph, at most: longer lines are hard to read
 constexpr size_t kGap = 2;  // between columns
 
 /// Characters, not bytes: what a terminal gives a place to.
@@ -61,7 +61,8 @@ class TextRenderer {
                                   : paint(sentence.tone, printable(sentence.label) + ": ") + text;
   }
   void write(const Sentence& sentence, size_t indent) {
-    const size_t width = kTextWidth - std::min(indent, kTextWidth / 2);
+    const size_t room = style_.columns == 0 ? kTextWidth : std::min(kTextWidth, style_.columns);
+    const size_t width = room - std::min(indent, room / 2);
     for (const std::string& row : wrapped(shown(sentence), width))
       line(std::string(indent, ' ') + row);
   }

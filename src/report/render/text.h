@@ -11,6 +11,7 @@ namespace gpumemprof {
 struct TextStyle {
   bool color = false;
   bool full_stacks = false;  ///< frames of libraries, too
+  size_t columns = 0;        ///< of the terminal, for paragraphs; 0: it is none
 };
 
 /// Safe for a terminal whatever the document holds. Charts are left out.
