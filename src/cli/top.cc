@@ -1,10 +1,8 @@
 // gpumemprof top: what lives now, on the terminal, or once for a script.
-#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -172,22 +170,10 @@ class Session {
   std::string last_file_;
 };
 
-/// Columns of what `--once` prints: COLUMNS, else the terminal's, else 120.
-int printed_width() {
-  int width = 0;
-  if (const char* told = getenv("COLUMNS")) {
-    const std::string_view text = told;
-    std::from_chars(text.data(), text.data() + text.size(), width);
-  }
-  winsize size = {};
-  if (width <= 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0) width = size.ws_col;
-  return width <= 0 ? 120 : std::clamp(width, 40, 400);
-}
-
 /// The screen from this row on, without the row of keys; of empty rows one, and none at the end.
 std::string lines_of(const TopState& state, int first_row) {
   constexpr int kRows = 40;
-  const Screen screen = draw(state, printed_width(), kRows);
+  const Screen screen = draw(state, static_cast<int>(terminal_columns(STDOUT_FILENO, 120)), kRows);
   std::string text;
   bool is_apart = false;
   for (int y = first_row; y < screen.height() - 1; ++y) {
@@ -201,7 +187,7 @@ std::string lines_of(const TopState& state, int first_row) {
 /// Two samples, --interval apart: a rate needs two.
 int print_once(const TopArguments& arguments) {
   Camera camera(arguments.camera);
-  TopState state{.working_folder = working_folder()};
+  TopState state{.unicode = locale_has_unicode(), .working_folder = working_folder()};
   state.picture = camera.take();
   if (arguments.interval_s > 0) {
     usleep(static_cast<useconds_t>(arguments.interval_s * 1e6));

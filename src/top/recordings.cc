@@ -164,6 +164,14 @@ void draw_head(const std::string& text, int y, Screen* screen) {
   screen->paint_row(y, Style::kHeader);
 }
 
+/// In as many rows as it needs, before `end`. The row below them.
+int put_whole(const std::string& text, int y, int end, Style style, Screen* screen) {
+  for (const std::string& line : wrapped(text, static_cast<size_t>(screen->width()))) {
+    if (y < end) screen->put(0, y++, line, style);
+  }
+  return y;
+}
+
 /// Recordings without a device yet, or that cannot be read, and runs without a recording yet.
 void draw_others(const Picture& picture, int y, int end, Screen* screen) {
   for (const PictureRecording& recording : picture.recordings) {
@@ -194,9 +202,11 @@ void draw_overview(const TopState& state, int y, int end, Screen* screen) {
   const int selected = std::clamp(state.selected[0], 0, std::max(count - 1, 0));
   draw_head(head_text(columns_of(state, screen->width())), y++, screen);
   if (state.picture.recordings.empty() && state.picture.waiting.empty()) {
-    screen->put(0, y++,
-                "None of your recordings is running. Start one: gpumemprof run -- python train.py",
-                Style::kDim);
+    const std::string none = "None of your recordings is running. Start one:";
+    const std::string command = " gpumemprof run -- python train.py";  // never in two pieces
+    const bool fits = none.size() + command.size() <= static_cast<size_t>(screen->width());
+    screen->put(0, y++, none + (fits ? command : ""), Style::kDim);
+    if (!fits) screen->put(0, y++, command, Style::kDim);
   }
   const int visible = visible_rows(state, screen->height());
   int i = first_visible(selected, visible, count);
@@ -215,12 +225,10 @@ void draw_overview(const TopState& state, int y, int end, Screen* screen) {
     y += kChartRows + 2;
   }
   const HolderColumns columns = holder_columns(*row.device, screen->width());
-  draw_head(holder_head(row, columns), y++, screen);
   const int last = state.picture.alerts.empty() ? end : end - 1;
-  if (const std::string kinds = category_text(row.device->categories); !kinds.empty() && y < last)
-    screen->put(0, y++, kinds, Style::kBold);
-  if (const std::string host = host_sum_text(row.recording->host_memory); !host.empty() && y < last)
-    screen->put(0, y++, host, Style::kBold);
+  y = put_whole(category_text(row.device->categories), y, last, Style::kBold, screen);
+  y = put_whole(host_sum_text(row.recording->host_memory), y, last, Style::kBold, screen);
+  if (y < last) draw_head(holder_head(row, columns), y++, screen);
   for (const FollowedHolder& holder : row.device->holders) {
     if (y >= last) break;
     screen->put(0, y++, holder_text(holder, columns, state, screen->width()));
@@ -243,9 +251,8 @@ void draw_holders(const TopState& state, int y, int end, Screen* screen) {
   const int chosen = std::clamp(state.selected[0], 0, static_cast<int>(rows.size()) - 1);
   const RecordedRow& row = rows[static_cast<size_t>(chosen)];
   const HolderColumns columns = holder_columns(*row.device, screen->width());
-  draw_head(holder_head(row, columns), y++, screen);
-  if (const std::string kinds = category_text(row.device->categories); !kinds.empty() && y < end)
-    screen->put(0, y++, kinds, Style::kBold);
+  y = put_whole(category_text(row.device->categories), y, end, Style::kBold, screen);
+  if (y < end) draw_head(holder_head(row, columns), y++, screen);
   const auto& holders = row.device->holders;
   const int count = static_cast<int>(holders.size());
   const int selected =

@@ -49,13 +49,17 @@ constexpr Look kLooks[kStyleCount] = {
 
 }  // namespace
 
+bool locale_has_unicode() {
+  std::setlocale(LC_CTYPE, "");
+  return std::strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+}
+
 Result<std::unique_ptr<Terminal>> Terminal::open(bool with_colour) {
   if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
     return fail(ErrorCode::kUsage, "top needs a terminal; top --once prints");
   }
   std::unique_ptr<Terminal> terminal(new Terminal);
-  std::setlocale(LC_CTYPE, "");
-  terminal->shows_unicode_ = std::strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+  terminal->shows_unicode_ = locale_has_unicode();
   SCREEN* screen = newterm(nullptr, stdout, stdin);
   if (!screen) {
     const char* name = std::getenv("TERM");
@@ -63,6 +67,10 @@ Result<std::unique_ptr<Terminal>> Terminal::open(bool with_colour) {
                                        "' (TERM) is unknown here; top --once prints");
   }
   terminal->screen_ = screen;
+  if (tigetstr("cup") == nullptr) {
+    return fail(ErrorCode::kUsage, "the terminal '" + std::string(termname()) +
+                                       "' (TERM) cannot move its cursor; top --once prints");
+  }
   cbreak();
   noecho();
   nonl();

@@ -17,6 +17,9 @@ struct TerminalInput {
   int x = 0, y = 0;  ///< of a click
 };
 
+/// Whether the locale of the environment has the characters of bars and charts.
+bool locale_has_unicode();
+
 /// One at a time in a process. The terminal is as it was once the object is gone.
 class Terminal {
  public:

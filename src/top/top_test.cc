@@ -91,6 +91,26 @@ TEST(Overview, HasItsFiguresIn80By24) {
   EXPECT_EQ(screen.line(22), "critical: kernel: killed 1 process");
 }
 
+TEST(Overview, SaysWholeWhatToDoOnANarrowScreen) {
+  TopState state = state_of(0);
+  EXPECT_EQ(draw(state, 80, 24).line(5),
+            "None of your recordings is running. Start one: gpumemprof run -- python train.py");
+  const Screen narrow = draw(state, 60, 24);
+  EXPECT_EQ(narrow.line(5), "None of your recordings is running. Start one:");
+  EXPECT_EQ(narrow.line(6), " gpumemprof run -- python train.py");
+}
+
+TEST(Overview, HasTheSumsOfARecordingWholeAboveTheTableOfItsHolders) {
+  TopState state = state_of(1);
+  state.picture.recordings[0].devices[0].history = {10'000'000};
+  state.picture.recordings[0].devices[0].categories.all = {
+      {"parameter", 1 << 20}, {"gradient", 1 << 20}, {"optimizer state", 2 << 20}};
+  const Screen screen = draw(state, 60, 24);
+  EXPECT_EQ(screen.line(7), "parameter 1.00 MiB, gradient 1.00 MiB, optimizer state");
+  EXPECT_EQ(screen.line(8), "2.00 MiB");
+  EXPECT_TRUE(screen.line(9).starts_with("    HOLDS ")) << screen.line(9);
+}
+
 TEST(Overview, HasNoChartOfOneLook) {
   TopState state = state_of(1);
   state.picture.recordings[0].devices[0].history = {10'000'000};

@@ -116,6 +116,21 @@ def test_no_line_is_wider_than_columns_says(standing, columns):
     assert columns * 0.7 < max(widths) <= columns, widths
 
 
+@pytest.mark.parametrize("locale, is_plain", [("C", True), ("C.UTF-8", False)])
+def test_its_characters_are_those_of_the_locale(standing, locale, is_plain):
+    done = harness.execute([harness.COMMAND, "top", "--once", "--interval", "0", standing.folder], env={"LC_ALL": locale}).ok()
+    assert done.stdout.isascii() == is_plain
+
+
+def test_the_sum_of_host_memory_is_whole_above_the_table_of_holders(standing):
+    done = harness.execute([harness.COMMAND, "top", "--once", "--interval", "0", standing.folder], env={"COLUMNS": "60"}).ok()
+    lines = done.stdout.decode().splitlines()
+    head = next(i for i, line in enumerate(lines) if "HELD NOW BY LINES OF" in line)
+    first = next(i for i, line in enumerate(lines) if line.startswith("host memory, "))
+    said = " ".join(lines[first:head])
+    assert first < head and re.fullmatch(r"host memory, .* resident: .*the rest [0-9.]+ [KMG]?i?B", said.strip()), said
+
+
 def test_what_makes_no_sense_is_one_line(tmp_path):
     for options, words in ((["--format", "json"], "needs --once"), ([], "needs a terminal"),
                            (["--once", "--interval", "-1"], "--interval"), (["--once", "--interval", "0.01"], "--interval"),

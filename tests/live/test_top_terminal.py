@@ -131,9 +131,10 @@ def test_a_signal_ends_it_cleanly(tmp_path, signal):
     assert done.rc in (0, 2), done  # a job in the background may be refused the terminal
 
 
-def test_an_unknown_terminal_is_said(tmp_path):
-    with terminal(tmp_path, 80, 24, ["env", "TERM=none-such", harness.COMMAND, "top"]) as screen:
-        screen.until(r"the terminal 'none-such' \(TERM\) is unknown here; top --once prints")
+@pytest.mark.parametrize("name, why", [("none-such", "is unknown here"), ("dumb", "cannot move its cursor")])
+def test_a_terminal_that_cannot_be_drawn_on_is_said(tmp_path, name, why):
+    with terminal(tmp_path, 80, 24, ["env", f"TERM={name}", harness.COMMAND, "top"]) as screen:
+        screen.until(rf"the terminal '{name}' \(TERM\) {why}; top --once prints")
         screen.until(r"^ended: 2$")
 
 
