@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -16,6 +17,7 @@
 #include "cli/page.h"
 #include "cli/temporary_folder.h"
 #include "cli/watch.h"
+#include "input/input.h"
 #include "page/service.h"
 #include "serve/page_host.h"
 
@@ -79,6 +81,14 @@ Status wait_a_moment(PageService& service) {
   return service.is_reading() ? Status() : service.wait();
 }
 
+/// Two runs with events are there to be compared.
+bool are_compared(const std::vector<std::string>& paths) {
+  return paths.size() == 2 && std::ranges::all_of(paths, [](const std::string& path) {
+           const InputKind kind = input_kind({path});
+           return kind != InputKind::kSamples && kind != InputKind::kOomDump;
+         });
+}
+
 int view(const ViewArguments& arguments, const sigset_t& stop) {
   std::vector<std::vector<std::string>> files;
   for (const std::string& path : arguments.paths) {
@@ -97,7 +107,8 @@ int view(const ViewArguments& arguments, const sigset_t& stop) {
   auto folder = TemporaryFolder::make("gpumemprof-view");
   PageHost host(service, *token, server->address(), folder ? folder->path() : "");
   server->set_uploads(&host);
-  const std::string url = "http://" + address_text(server->address()) + "/?token=" + *token;
+  const std::string url = "http://" + address_text(server->address()) + "/?token=" + *token +
+                          (are_compared(arguments.paths) ? "#tab=compare" : "");
   std::printf("Serving %s (stop with Ctrl-C)\n", url.c_str());
   std::fflush(stdout);
   if (!arguments.no_browser) open_browser(url);

@@ -82,7 +82,7 @@ def served(command, *arguments, **options):
     process = subprocess.Popen([*command, "view", "--no-browser", "--port", "0", *map(str, arguments)], stdout=subprocess.PIPE, text=True, **options)
     try:
         line = process.stdout.readline()
-        address, token = line.split("http://")[1].split(" ")[0].split("/?token=")
+        address, token = line.split("http://")[1].split(" ")[0].split("#")[0].split("/?token=")
         yield Page(address, token), process
     finally:
         process.terminate()

@@ -59,7 +59,9 @@ export function beginning(file_index: number, device_index: number | null): View
   const main = Math.max(0, devices.findIndex((one) => one.is_main));
   const has_no_category = devices[device_index ?? main]?.unknown?.some((one) => one.what === "category");
   const is_report = opened.length > 0 && opened.every((one) => !one.devices?.length && one.document);
-  return { ...START, device: main, by: has_no_category ? "line" : START.by, tab: is_report ? "report" : START.tab };
+  // Two runs in a page are there to be compared; a server's address says so itself, as files may be added to it.
+  const is_comparison = store.value?.kind === "embedded" && opened.length === 2 && opened.every((one) => one.devices?.length);
+  return { ...START, device: main, by: has_no_category ? "line" : START.by, tab: is_report ? "report" : is_comparison ? "compare" : START.tab };
 }
 /** The file and device of a query. */
 export function subject(): Query {

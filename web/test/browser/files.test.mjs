@@ -1,11 +1,12 @@
 // Files of every size, through the command itself: nothing, very much, and no events at all. Wide and narrow, light and dark.
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import test, { after, describe } from "node:test";
 import { KINDS, launch } from "./browsers.mjs";
-import { folder, made, serve } from "./command.mjs";
+import { COMMAND, folder, made, serve, snapshot } from "./command.mjs";
 import { walk } from "./walk.mjs";
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
@@ -89,6 +90,33 @@ for (const kind of KINDS)
           server.close();
         }
       });
+    test("two runs open at what is different", async () => {
+      browser ??= await launch(kind);
+      const server = await serve(snapshot("before", 40, '"a.py"'), snapshot("after", 60, '"a.py"'));
+      try {
+        const context = await browser.context({ viewport: SIZES[0] });
+        const page = await context.newPage();
+        await page.goto(server.address);
+        await page.waitForSelector(".panel .report h2");
+        assert.equal(await page.locator("[role=tab][aria-selected=true]").innerText(), "Compare");
+        assert.match(await page.locator(".panel .strip").first().innerText(), /\+20\.0 MiB/);
+        await context.close();
+      } finally {
+        server.close();
+      }
+    });
+    test("a page in a file has no link to a source that it does not have", async () => {
+      browser ??= await launch(kind);
+      const path = join(folder, "kept.html");
+      assert.equal(spawnSync(COMMAND, ["view", "--html", path, snapshot("kept", 40, '"/job/train.py"')]).status, 0);
+      const context = await browser.context({ viewport: SIZES[0] });
+      const page = await context.newPage();
+      await page.goto(`file://${path}#tab=source`);
+      await page.waitForSelector(".panel table tbody tr, #view table tbody tr");
+      assert.match(await page.locator("#view table thead").innerText(), /Its source is not in this file/);
+      assert.equal(await page.locator("#view table button").count(), 0);
+      await context.close();
+    });
     test("a dump says what it is, and shows no control of what it does not have", async () => {
       browser ??= await launch(kind);
       const server = await serve(dump());

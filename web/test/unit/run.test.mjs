@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { load } from "../load.mjs";
 
-const { beginning, files, from_hash, is_one_moment, is_peak, START, to_hash } = await load("state/run.ts", "state/view.ts");
+const { beginning, files, from_hash, is_one_moment, is_peak, START, store, to_hash } = await load("state/run.ts", "state/view.ts");
 
 test("a file of one moment has no event that changes what was live before", () => {
   const device = (events, end_bytes) => ({ events, base_bytes: 16, end_bytes, peak: { event: 0, bytes: 16 } });
@@ -11,6 +11,17 @@ test("a file of one moment has no event that changes what was live before", () =
   // What one event frees was live at the peak.
   is(1, 8);
   assert.equal(is_peak.value, true);
+});
+
+test("a page in a file begins with the comparison of the two runs that it has", () => {
+  files.value = [{ devices: [{}] }, { devices: [{}] }];
+  const begins = () => beginning(0, null).tab;
+  assert.equal(begins(), "holders", "a server may be given a second file later");
+  store.value = { kind: "embedded" };
+  assert.equal(begins(), "compare");
+  files.value = [{ devices: [{}] }, { devices: [] }];
+  assert.equal(begins(), "holders", "samples have no memory to compare");
+  store.value = null;
 });
 
 test("an address says what differs from what the page begins with, and comes back as the same view", () => {
