@@ -68,7 +68,7 @@ std::string advice_text(const AdviceReport& report, const std::string& otherwise
                      : "No suggestions.\n";
   if (has_other) out += otherwise + '\n';
   bool was_choice = report.advice.empty() || report.advice.front().is_choice();
-  size_t width = 15;
+  size_t width = 16;
   for (const Advice& one : report.advice) width = std::max(width, one.kind.size());
   const std::string margin(2 + width + 1 + 9 + 2, ' ');
   for (const Advice& one : report.advice) {

@@ -22,10 +22,10 @@ TEST(AdviceText, WhatSavesNothingIsShownAsMeasuredAndNotRecommended) {
   report.advice = {measured(4 << 20, 6 << 20), measured(0, 12 << 20)};
   EXPECT_EQ(
       advice_text(report),
-      "1 suggestion\n  prefetch          4.00 MiB  8 batches ahead\n                             "
-      "Fewer.\n                             4.00 MiB of the 10.0 MiB peak, measured in a second "
+      "1 suggestion\n  prefetch          4.00 MiB  8 batches ahead\n                              "
+      "Fewer.\n                              4.00 MiB of the 10.0 MiB peak, measured in a second "
       "run with the change.\n  prefetch               0 B  8 batches ahead\n                       "
-      "      Saves nothing: the peak was 10.0 MiB, and 12.0 MiB in a run with the change.\n");
+      "       Saves nothing: the peak was 10.0 MiB, and 12.0 MiB in a run with the change.\n");
 }
 
 TEST(AdviceText, WhatSavesTimeHasNoBytes) {
@@ -34,8 +34,8 @@ TEST(AdviceText, WhatSavesTimeHasNoBytes) {
   report.advice = {{.kind = "allocator", .title = "9 times", .fix = "do not"}};
   report.advice[0].basis = SavingBasis::kTime;
   EXPECT_EQ(advice_text(report),
-            "1 suggestion\n  allocator             time  9 times\n                             Do "
-            "not.\n                             Saves time, not memory; not simulated.\n");
+            "1 suggestion\n  allocator             time  9 times\n                              Do "
+            "not.\n                              Saves time, not memory; not simulated.\n");
 }
 
 TEST(AdviceText, ChoicesThatHaveAPriceFollowWhatIsWasted) {
