@@ -64,6 +64,24 @@ def test_snapshots_are_told_by_their_line_alone_with_bytes_and_steps_of_one(tmp_
     assert f"keeps {PARAMETER_BYTES / 1024:.0f} KiB more once in 96 steps, 8 times" in told["title"]
 
 
+ON_THE_LINE_OF_A_MODEL = """
+import torch, gpumemprof
+model = torch.nn.Linear(128, 128)
+optimizer = torch.optim.SGD(model.parameters(), 0.02)
+kept = []
+for i in range(60):
+    model(torch.randn(64, 128)).sum().backward(); optimizer.step(); optimizer.zero_grad(); kept.append(torch.ones(1 << 16))
+"""
+
+
+def test_a_plain_tensor_that_is_kept_on_the_line_of_a_model_is_no_activation(tmp_path):
+    findings = analysis_of(tmp_path, ON_THE_LINE_OF_A_MODEL)["findings"]
+    (told,) = [one for one in findings if one["kind"] == "leak"]
+    assert (told["name"], told["evidence"]["bytes_a_step"]) == ("activations_kept", 4 << 16)
+    assert told["title"].endswith("keeps 256 KiB more with every step: tensors of every step are kept")
+    assert told["evidence"]["holder_name"] == "kept"
+
+
 def test_what_a_penalty_reads_in_later_steps_is_no_leak_of_batches(tmp_path):
     report = analysis_of(tmp_path, PENALTIES)
     assert [one["title"] for one in report["findings"] if one["severity"] != "info"] == []

@@ -246,8 +246,11 @@ constexpr Rule kRules[] = {
       "outputs of calls without gradients are kept",
       "drop each output after use, or cap how many are held, if nothing "
       "does yet"}},
-    // On the line that runs the module, and no module made it, nor did autograd save it.
-    {[](const LeakEvidence& e) { return e.in_module && !e.made_in_module && !e.is_saved; },
+    // On the line that runs the module, and no module made it. What autograd saved of that line may
+    // be another tensor, where the holder shows none with a graph.
+    {[](const LeakEvidence& e) {
+       return e.in_module && !e.made_in_module && (e.holder || !e.is_saved);
+     },
      {kActivations.name, kTensorsKept, kActivations.fix}},
     {[](const LeakEvidence& e) { return e.in_module; }, kActivations},
     {[](const LeakEvidence& e) { return e.is_used_again; },

@@ -331,6 +331,9 @@ TEST(LeakNames, WhatNoModuleMadeOnTheLineThatRunsOneAreNoActivations) {
   const TensorHolder list{.owner = "variable", .tensors = 40, .storages = 40};
   const auto title = [&](const LeakEvidence& e) { return std::string(name_leak(e).title); };
   EXPECT_EQ(title(holding({.holder = &list}, {.in_module = true})), "tensors of every step are kept");
+  EXPECT_EQ(title(holding({.holder = &list}, {.in_module = true, .is_saved = true})),
+            "tensors of every step are kept")
+      << "an input of the module is of the same line";
   EXPECT_EQ(title(holding({.holder = &list}, {.in_module = true, .made_in_module = true})),
             "activations of every step are kept");
   EXPECT_EQ(title({.in_module = true, .is_saved = true}), "activations of every step are kept");
