@@ -172,8 +172,9 @@ int put_whole(const std::string& text, int y, int end, Style style, Screen* scre
   return y;
 }
 
-/// Recordings without a device yet, or that cannot be read, and runs without a recording yet.
-void draw_others(const Picture& picture, int y, int end, Screen* screen) {
+/// Recordings without a device yet, or that cannot be read, and runs without a recording yet. The
+/// row below them.
+int draw_others(const Picture& picture, int y, int end, Screen* screen) {
   for (const PictureRecording& recording : picture.recordings) {
     if (!recording.devices.empty() || y >= end) continue;
     screen->put(0, y++,
@@ -187,6 +188,7 @@ void draw_others(const Picture& picture, int y, int end, Screen* screen) {
                 fmt::format("{:>8} {} {}", run.id.pid, program_name(run.command), kNoAllocationYet),
                 Style::kDim);
   }
+  return y;
 }
 
 }  // namespace
@@ -214,7 +216,7 @@ void draw_overview(const TopState& state, int y, int end, Screen* screen) {
     draw_row(state, rows[static_cast<size_t>(i)], y, screen);
     if (i == selected) screen->paint_row(y, Style::kSelected);
   }
-  draw_others(state.picture, y, count == 0 ? end : end - 8, screen);
+  y = draw_others(state.picture, y, count == 0 ? end : end - 8, screen);
   if (count == 0 || y + 2 >= end) return;
   const RecordedRow& row = rows[static_cast<size_t>(selected)];
   ++y;

@@ -66,6 +66,21 @@ TEST(Sparkline, IsTheLastValuesFromNothingToTheHighest) {
   EXPECT_EQ(sparkline({}, 5, true), "");
 }
 
+TEST(Overview, ARunThatHasAllocatedNothingHasARowOfItsOwn) {
+  TopState state = state_of(1);
+  state.picture.waiting = {{{4711, 1}, "python wait.py", "/srv/r", ""}};
+  const Screen screen = draw(state, 80, 40);
+  int row = 0;
+  while (row < 40 && screen.line(row) != "    4711 wait.py no allocation yet") ++row;
+  ASSERT_LT(row, 30);
+  EXPECT_TRUE(screen.line(row - 1).contains("train.py")) << screen.line(row - 1);
+  EXPECT_EQ(screen.line(row + 1), "");
+  state.picture.recordings.clear();
+  const Screen alone = draw(state, 80, 40);
+  for (int y = 0; y < 40; ++y)
+    EXPECT_FALSE(alone.line(y).contains("None of your recordings is running")) << y;
+}
+
 TEST(Overview, HasItsFiguresIn80By24) {
   const TopState state = state_of(2);
   const Screen screen = draw(state, 80, 24);
