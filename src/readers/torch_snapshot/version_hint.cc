@@ -17,8 +17,9 @@ std::string version_hint(const SeenKeys& seen, uint64_t top, bool has_annotate_a
   // no_history files hold one event, written without its optional keys: frames tell a real one.
   const bool has_events = seen.event & bit(kKeyFrames);
   if (annotations && settings) {
-    // 2.7 and later have compile_context, unless a program wrote the file and left it out.
-    if (has_events) return "torch 2.6 or later";
+    // 2.7 and later have compile_context, unless a program wrote the file and left it out. Without
+    // pool_id, which tells where blocks may lie, a file of 2.12 and later could not be replayed.
+    if (has_events) return "torch 2.6 to 2.11";
     return reuse ? "torch 2.9 or later" : "torch 2.6 to 2.8";
   }
   if (settings) return "torch 2.5";
