@@ -88,5 +88,16 @@ TEST(Words, PathsAreShortenedFromTheLeft) {
             "…\\bbbbbbbbbbbbbbbbbbbbbbbbbb\\c.py");
 }
 
+TEST(Fitted, ALongLineGoesOnBelowTheLastColumnThatBeginsInItsFirstHalf) {
+  EXPECT_EQ(fitted("   59.0 MiB  63.0 %  train.py:10 step  hist.append(model(x))  # kept\n\nshort\n", 50),
+            "   59.0 MiB  63.0 %  train.py:10 step\n" + std::string(21, ' ') +
+                "hist.append(model(x))  # kept\n\nshort\n");
+  EXPECT_EQ(fitted("one two three", 7), "one two\nthree");
+  EXPECT_EQ(fitted("takes 12.0 MiB", 10), "takes\n12.0 MiB") << "a number keeps its unit";
+  EXPECT_EQ(fitted("/a/path/of/one/word x", 10), "/a/path/of/one/word\nx");
+  EXPECT_EQ(fitted("\x1b[1mwarning\x1b[0m  a bc", 12), "\x1b[1mwarning\x1b[0m  a\nbc");
+  EXPECT_EQ(fitted("\x1b[1mwarning\x1b[0m  a bc", 13), "\x1b[1mwarning\x1b[0m  a bc");
+}
+
 }  // namespace
 }  // namespace gpumemprof
