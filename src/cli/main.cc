@@ -51,7 +51,7 @@ int run_command_line(int argc, char** argv) {
   if (context.tensorflow) set_tool_name("tfmemprof");
   const std::string tool = tool_name();
   CLI::App app{"Shows where the memory of a " +
-               std::string(context.tensorflow ? "TensorFlow" : "PyTorch") +
+               std::string(context.tensorflow ? "TensorFlow" : "PyTorch, TensorFlow or JAX") +
                " program goes: records every allocation, explains the peak."};
   app.name(tool);
   app.set_version_flag("-V,--version", tool + " " GPUMEMPROF_VERSION);

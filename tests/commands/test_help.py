@@ -22,6 +22,10 @@ def test_alone_it_shows_its_help():
     assert call("-V").stdout == call("--version").stdout
 
 
+def test_its_first_line_names_what_it_records():
+    assert "the memory of a PyTorch, TensorFlow or JAX program" in call("--help").stdout.splitlines()[0]
+
+
 def test_every_command_is_in_a_group():
     groups, group = {}, None
     for line in call("--help").stdout.splitlines():
