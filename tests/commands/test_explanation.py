@@ -35,7 +35,7 @@ def test_when_and_how_much(said, replay):
     assert figures["step"] == len(steps_before) == 14, "the first spike after the known tensor was kept"
     assert re.match(
         rf"{format_bytes(replay.peak_bytes)} in {len(replay.at_peak)} blocks were live on cpu at the peak, .* after "
-        rf"the start, in step 14[:,]", said["explanation"])
+        rf"the first event, in step 14[:,]", said["explanation"])
 
 
 def test_the_lines(said, replay):

@@ -18,6 +18,8 @@ def shown(columns, *words, **environment):
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     env = {**os.environ, "NO_COLOR": "1", **environment}
+    if "COLUMNS" not in environment:
+        env.pop("COLUMNS", None)
     process = subprocess.Popen([harness.COMMAND, *words], stdin=subprocess.DEVNULL, stdout=theirs, stderr=subprocess.DEVNULL, env=env)
     os.close(theirs)
     out = b""
