@@ -43,9 +43,11 @@ MadeAfterSteps made_after_steps(const ProcessHistory& history, uint16_t device, 
 
 /// Also in part of the window that the last step ended in.
 bool have_backward_after(const ProcessHistory& history, uint64_t end_ns, const Tables& tables) {
+  const auto is_after = [&](const HeldCell& cell) {
+    return cell.allocs != 0 && history.end_ns[cell.window] > end_ns;
+  };
   return std::ranges::any_of(history.sites, [&](const SiteHistory& site) {
-    return !site.cells.empty() && history.end_ns[site.cells.back().window] > end_ns &&
-           is_in_backward(tables, site.stack);
+    return std::ranges::any_of(site.cells, is_after) && is_in_backward(tables, site.stack);
   });
 }
 
