@@ -27,10 +27,10 @@ struct MomentArgument {
 };
 
 /// "peak", "last-alloc", "end", "total"; "step:3", the end of that step; "1.5s", "250ms", "90us" or
-/// seconds alone, after the start of the recording. Errors: kUsage with one sentence.
+/// seconds alone, after the first event. Errors: kUsage with one sentence.
 Result<MomentArgument> parse_moment(std::string_view text);
 
-/// "at the peak", "at the end of step 3", "1.500 s after the start".
+/// "at the peak", "at the end of step 3", "1.500 s after the first event".
 std::string moment_words(const MomentArgument& at);
 
 /// What was live then, or what of the recording does not reach there: kUsage.

@@ -19,7 +19,7 @@ class Categories;
 struct MomentRequest {
   enum Kind : uint8_t { kStepEnd, kTime };
   Kind kind = kStepEnd;
-  uint64_t value = 0;  ///< number of the step; nanoseconds after the start of the recording
+  uint64_t value = 0;  ///< number of the step; nanoseconds after the first event
 };
 
 /// One device at such a moment.
