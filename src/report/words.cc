@@ -156,9 +156,6 @@ std::vector<std::string> wrapped(std::string_view text, size_t width) {
   return lines;
 }
 
-namespace {
-
-/// How many places a terminal gives it.
 size_t places_of(std::string_view text) {
   size_t places = 0;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -169,6 +166,8 @@ size_t places_of(std::string_view text) {
   }
   return places;
 }
+
+namespace {
 
 /// Where the last column begins that has one half of the line or more to itself.
 size_t hanging_part(std::string_view line, size_t columns) {

@@ -40,6 +40,9 @@ std::string uncapitalized(std::string text);
 /// Lines of at most `width` bytes, broken at blanks; a word that is longer has a line of its own.
 std::vector<std::string> wrapped(std::string_view text, size_t width);
 
+/// How many places a terminal gives a text: characters, not bytes; colours take none.
+size_t places_of(std::string_view text);
+
 /// Lines of at most `columns`, as far as words are shorter: what is too long goes on below the last
 /// column of its line that begins in the line's first half. Colours take no room.
 std::string fitted(std::string_view text, size_t columns);

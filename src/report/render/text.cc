@@ -12,14 +12,8 @@ namespace {
 constexpr size_t kTextWidth = 98;  // of a paragraph, at most: longer lines are hard to read
 constexpr size_t kGap = 2;  // between columns
 
-/// Characters, not bytes: what a terminal gives a place to.
-size_t shown_width(std::string_view text) {
-  return static_cast<size_t>(std::ranges::count_if(
-      text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
-}
-
 std::string aligned(const std::string& text, size_t width, bool right) {
-  const std::string blanks(width - std::min(width, shown_width(text)), ' ');
+  const std::string blanks(width - std::min(width, places_of(text)), ' ');
   return right ? blanks + text : text + blanks;
 }
 
@@ -69,7 +63,7 @@ class TextRenderer {
 
   void write(const List& list, size_t indent) {
     size_t width = list.label_width;
-    for (const Item& item : list.items) width = std::max(width, shown_width(item.label));
+    for (const Item& item : list.items) width = std::max(width, places_of(item.label));
     for (const Item& item : list.items) {
       const std::string margin(indent, ' ');
       const std::string label =
@@ -87,9 +81,9 @@ class TextRenderer {
   void write(const Table& table, size_t indent) {
     std::vector<size_t> widths;
     for (size_t c = 0; c < table.columns.size(); ++c) {
-      size_t width = std::max(table.columns[c].width, shown_width(table.columns[c].title));
+      size_t width = std::max(table.columns[c].width, places_of(table.columns[c].title));
       for (const Row& row : table.rows) {
-        if (c < row.cells.size()) width = std::max(width, shown_width(cell_text(row.cells[c])));
+        if (c < row.cells.size()) width = std::max(width, places_of(cell_text(row.cells[c])));
       }
       widths.push_back(width);
     }
