@@ -6,6 +6,7 @@ ends, or of what `run` says of it, uses harness.record().
 
 import collections
 import contextlib
+import fcntl
 import json
 import os
 import select
@@ -71,9 +72,9 @@ class Nest:
         return line
 
     def names(self):
-        """Files of recorded processes: not the samples and the description of the whole run."""
+        """Files of recorded processes: not the samples and the description of the whole run, nor what is half written."""
         names = os.listdir(self.folder) if self.folder.exists() else []
-        return {name for name in names if not name.endswith(".gms") and name != "meta.json"}
+        return {name for name in names if not name.endswith((".gms", ".tmp")) and name != "meta.json"}
 
     def finished(self, before):
         """What is new, once `run` has handed over what it keeps of the ended processes."""
@@ -99,9 +100,14 @@ class Nest:
 
 
 def is_finished(path):
+    """Whether nobody writes it again: who finishes a file holds its lock until a smaller one has its name."""
     with open(path, "rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
         file.seek(FINISHED_AT)
-        return any(file.read(FINISHED_BYTES))
+        return os.fstat(file.fileno()).st_ino == os.stat(path).st_ino and any(file.read(FINISHED_BYTES))
 
 
 NESTS = contextlib.ExitStack()  # conftest.py closes it

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -155,10 +156,14 @@ int ArenaMirror::write_stage(int fd, const ArenaPiece& stage, bool again, Writte
 /// 0 or errno. The file's first page comes last: where its process is gone it says that the file
 /// has everything.
 int ArenaMirror::write(Process* process, uint64_t offset, const ArenaPlace& place, bool give_up) {
+  int error = open_its_file(process, place) ? 0 : errno;
+  // A sealer claims places in the page: one that it claims after the copy would be lost.
+  const bool is_being_sealed = error == 0 && process->is_gone && !give_up &&
+                               flock(process->fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  if (is_being_sealed) return EWOULDBLOCK;
   std::string page(kPage, '\0');
   if (!arena_->read_at(offset + kPage, page.data(), page.size())) return EIO;
   const std::vector<ArenaPiece> stages = arena_->stages_of(place);
-  int error = open_its_file(process, place) ? 0 : errno;
   if (error != 0) {
     if (give_up && process->is_gone && error != ENOENT) tell_given_up(*process, page, error);
     return error;
@@ -185,7 +190,6 @@ int ArenaMirror::write(Process* process, uint64_t offset, const ArenaPlace& plac
     if (failed != 0 && is_last && give_up) tell_given_up(*process, page, failed);
     if (failed != 0) error = failed;
   }
-  if (open_files_ > kMostOpenFiles) close_file(process);
   return error;
 }
 
@@ -201,9 +205,9 @@ void ArenaMirror::tell_given_up(const Process& process, const std::string& page,
 }
 
 void ArenaMirror::forget(uint64_t offset, Process* process) {
-  close_file(process);
   const auto place = arena_->process_at(offset);
   arena_->set_final(offset);
+  close_file(process);  // and its lock: a sealer finds the file from here on
   for (uint64_t& entry : arena_->header()->processes) {
     uint64_t expected = offset;
     if (__atomic_compare_exchange_n(&entry, &expected, 0, false, __ATOMIC_ACQ_REL,
@@ -230,6 +234,8 @@ void ArenaMirror::round(bool give_up) {
     const bool is_done = error == 0 || error == ENOENT || give_up;
     if (place && !(process.is_gone && is_done)) {
       waiting_ += process.is_gone;
+      if (process.fd >= 0) flock(process.fd, LOCK_UN);
+      if (open_files_ > kMostOpenFiles) close_file(&process);
       ++it;
       continue;
     }

@@ -28,8 +28,9 @@ class ArenaMirror {
 
   /// One round over all processes. Records are written before the word that counts them, and that
   /// only if the half was not emptied meanwhile, so a file never counts a record that it lacks,
-  /// whenever this process dies. What cannot be written for a process that is gone is retried in
-  /// the next round; with `give_up` it counts as lost.
+  /// whenever this process dies. What cannot be written for a process that is gone, or not yet
+  /// because somebody seals its file, is tried again in the next round; `give_up`: it counts as
+  /// lost, and nobody is waited for.
   void round(bool give_up = false);
 
   /// The processes that lived at the last round, with a file or without one.

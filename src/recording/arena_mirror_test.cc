@@ -242,6 +242,40 @@ TEST_F(ArenaFile, IsSealedWhileItsProcessLivesAndFinishedOnlyAfterTheMirror) {
   EXPECT_TRUE(all.loss.reasons.empty());
 }
 
+/// A sealer claims a place between the mirror's copy of the page and the end of the arena's word.
+TEST_F(ArenaFile, IsNeverSealedWhileItsPageIsTakenOver) {
+  alloc(50);
+  int pages = 0, sealers = 0;
+  ArenaMirror mirror(arena_, folder_.path(), [&](int fd, uint64_t at, const void* data, size_t n) {
+    pages += at == 0;
+    sealers += (*open_file(process_->path(), FileMode::kReadWrite))->lock(true);
+    return ArenaMirror::write_at(fd, at, data, n);
+  });
+  program_.end();
+  auto sealer = open_file(process_->path(), FileMode::kReadWrite);
+  ASSERT_TRUE(sealer && (*sealer)->lock(true));
+  mirror.round();
+  EXPECT_EQ(mirror.waiting(), 1u);
+  EXPECT_EQ(pages, 0);
+  (*sealer)->unlock();
+  mirror.round();
+  EXPECT_EQ(mirror.waiting(), 0u);
+  EXPECT_EQ(pages, 1);
+  EXPECT_EQ(sealers, 0);
+  EXPECT_TRUE((*sealer)->lock(true));
+  EXPECT_EQ(read_copy().events.size(), 50u);
+}
+
+TEST_F(ArenaFile, MaySomebodySealWhileADiskIsFull) {
+  alloc(50);
+  ArenaMirror mirror(arena_, folder_.path(),
+                     [](int, uint64_t, const void*, size_t) { return ENOSPC; });
+  program_.end();
+  mirror.round();
+  EXPECT_EQ(mirror.waiting(), 1u);
+  EXPECT_TRUE((*open_file(process_->path(), FileMode::kReadWrite))->lock(true));
+}
+
 TEST_F(ArenaFile, IsLeftAloneWhereAnotherHasItsName) {
   alloc(50);
   std::filesystem::rename(process_->path(), folder_.file("moved.gmp"));
