@@ -18,6 +18,8 @@ import sysconfig
 import time
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAMS = ROOT / "tests" / "programs"
 COMMAND = os.environ.get("GPUMEMPROF_BIN", str(ROOT / ".venv" / "bin" / "gpumemprof"))
@@ -89,6 +91,16 @@ def execute(argv, folder=None, *, timeout=60, **popen):
             stdout, stderr = process.communicate()
             raise AssertionError(f"no end after {timeout} s: {argv}\n{stderr[-2000:]!r}") from None
     return Finished(process.returncode, stdout, stderr, folder)
+
+
+@functools.cache
+def out_of_sight():
+    """Words before a command that then sees no process but its own; the test is skipped where that is not allowed."""
+    for user in ([], ["--user", "--map-root-user"]):
+        words = ["unshare", *user, "--pid", "--fork", "--mount-proc"]
+        if shutil.which("unshare") and subprocess.run([*words, "true"], capture_output=True, check=False).returncode == 0:
+            return words
+    pytest.skip("needs a /proc of its own (unshare --pid --mount-proc)")
 
 
 def without_package():

@@ -24,7 +24,8 @@ def find():
 
 @functools.cache
 def has(path, module):
-    return subprocess.run([path, "-c", f"import {module}"], capture_output=True, check=False).returncode == 0
+    found = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({module!r}) is None)"
+    return subprocess.run([path, "-c", found], capture_output=True, check=False).returncode == 0
 
 
 def python(*modules):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import harness
+import nested
 from probe import exact
 from probe.raw_records import Raw
 
@@ -15,17 +16,17 @@ PROGRAM = Path(__file__).parent / "named_programs.py"
 ROLES = {1: "parameter", 2: "buffer", 3: "gradient", 4: "optimizer state"}
 
 
-@pytest.fixture
-def recorded(tmp_path):
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
     """recorded(NAME): what the program printed, and what the probe wrote that nobody sealed."""
     pytest.importorskip("torch")
+    folder = tmp_path_factory.mktemp("recording")
+    env = {**os.environ, "LD_PRELOAD": exact.library(), "GPUMEMPROF_DIR": str(folder)}
 
     def run(name):
-        folder = tmp_path / "recording"
-        folder.mkdir()
-        env = {**os.environ, "LD_PRELOAD": exact.library(), "GPUMEMPROF_DIR": str(folder)}
-        done = harness.execute([harness.PYTHON, PROGRAM, name], env=env, timeout=300).ok()
-        (file,) = harness.files(folder)
+        before = harness.files(folder)
+        done = nested.execute([harness.PYTHON, PROGRAM, name], env=env, timeout=300).ok()
+        (file,) = [path for path in harness.files(folder) if path not in before]
         return done.printed(), Raw(file)
 
     return run
