@@ -115,6 +115,7 @@ struct WhatIfResult {
   }
   uint64_t cache_empties = 0;    ///< recorded empty_cache() calls that were carried out
   uint64_t retries_dropped = 0;  ///< recorded releases of a retry, which the recorded device forced
+  uint64_t retries_carried_out = 0;  ///< those that were not dropped, as there is no capacity
   /// Recorded releases right before a new segment without stacks that could tell one from the
   /// other: taken for empty_cache().
   uint64_t releases_unclear = 0;

@@ -139,9 +139,10 @@ class WhatIf {
   void give_back(uint64_t index) {
     const ReleaseCause why = release_cause(trace_, index);
     if (why == ReleaseCause::kUnclear) ++result_.releases_unclear;
-    if (why == ReleaseCause::kRetry && simulator_.config().capacity_bytes) {
-      ++result_.retries_dropped;
-      return;
+    if (why == ReleaseCause::kRetry) {
+      const bool is_dropped = simulator_.config().capacity_bytes.has_value();
+      ++(is_dropped ? result_.retries_dropped : result_.retries_carried_out);
+      if (is_dropped) return;
     }
     ++result_.cache_empties;
     simulator_.empty_cache();

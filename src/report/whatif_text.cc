@@ -235,6 +235,12 @@ std::vector<std::string> whatif_limits(const SettingsStudy& study) {
                      " simulates that device.");
   }
   const WhatIfResult& first = study.rows.front().result;
+  if (first.retries_carried_out != 0) {
+    limits.push_back("the rows repeat " +
+                     format_plural(first.retries_carried_out, "recorded release") +
+                     " of cached memory that the full device forced: a device that never gets full "
+                     "may take more. --capacity with a large size leaves them out.");
+  }
   if (first.releases_unclear != 0) {
     limits.push_back(
         format_plural(first.releases_unclear, "recorded release") +

@@ -218,3 +218,12 @@ def test_a_trace_from_the_beginning_gives_the_recorded_peak_again(name):
     assert out["recorded"]["peak_reserved_bytes"] == snapshots.reserved_peak(data, 0).bytes
     if not snapshots.live_before(data, 0):
         assert out["results"][0]["peak_reserved_bytes"] == out["recorded"]["peak_reserved_bytes"]
+
+
+def test_releases_that_a_full_device_forced_are_named_where_the_rows_repeat_them():
+    path = harness.ROOT / "tests" / "fixtures" / "allocator" / "full_device_2.12.pickle"
+    actions = [event["action"] for event in pickle.loads(path.read_bytes())["device_traces"][0]]
+    releases = sum(now == "segment_free" != before for before, now in zip(actions, actions[1:]))  # it never empties its cache
+    note = f"Note: the rows repeat {releases} recorded releases of cached memory that the full device forced"
+    assert releases == 4 and note in whatif(path, "--capacity", "none").ok().stdout.decode()
+    assert "the rows repeat" not in whatif(path, "--capacity", "1GiB").ok().stdout.decode()
