@@ -48,6 +48,8 @@ struct Unrecorded {
 static_assert(sizeof(Unrecorded) == 256);
 
 inline constexpr uint32_t kArenaProcesses = 4096;
+/// In every free entry of `processes` once nobody keeps the arena: no process lists itself any more.
+inline constexpr uint64_t kClosedEntry = 1;
 inline constexpr uint32_t kArenaUnrecorded = 128;
 
 /// The first pages, mapped by every recorded process and made present before the first of them.
@@ -59,8 +61,8 @@ struct ArenaHeader {
   uint64_t pad[4];
   Unrecorded crowd;  // of processes that found no free entry, together
   Unrecorded unrecorded[kArenaUnrecorded];
-  /// Offsets of their ArenaPlaces, 0: free. The process puts its own there, whoever keeps the arena
-  /// takes it out when the file has all of it.
+  /// Offsets of their ArenaPlaces, 0: free, or kClosedEntry. The process puts its own there, whoever
+  /// keeps the arena takes it out when the file has all of it.
   uint64_t processes[kArenaProcesses];
 };
 inline constexpr uint64_t kArenaHeaderBytes = 17 * kPage;

@@ -179,6 +179,14 @@ void Arena::set_final(uint64_t offset) {
       pwrite(fd_, &one, sizeof(one), static_cast<off_t>(offset + offsetof(ArenaPlace, is_final)));
 }
 
+void Arena::set_open(bool is_open) {
+  for (uint64_t& entry : header_->processes) {
+    uint64_t expected = is_open ? kClosedEntry : 0;
+    __atomic_compare_exchange_n(&entry, &expected, is_open ? 0 : kClosedEntry, false,
+                                __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+  }
+}
+
 void Arena::give_back(const ArenaPiece& piece) {
   fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
             static_cast<off_t>(piece.offset - kPage),

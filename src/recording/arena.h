@@ -43,6 +43,8 @@ class Arena {
   /// Marks that a process's file is complete, so that the arena no longer counts for it.
   bool is_final(uint64_t offset) const;
   void set_final(uint64_t offset);
+  /// Whether processes may list themselves. Those that are listed stay so.
+  void set_open(bool is_open);
   /// Frees the memory of a piece and of the page before it.
   void give_back(const ArenaPiece& piece);
   /// Atomically adds to 8 aligned bytes of a page; returns the previous value.

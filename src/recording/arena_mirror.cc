@@ -80,7 +80,7 @@ void ArenaMirror::close_file(Process* process) {
 void ArenaMirror::take_new() {
   for (const uint64_t& entry : arena_->header()->processes) {
     const uint64_t offset = __atomic_load_n(&entry, __ATOMIC_ACQUIRE);
-    if (offset == 0 || processes_.contains(offset)) continue;
+    if (offset == 0 || offset == kClosedEntry || processes_.contains(offset)) continue;
     const auto place = arena_->process_at(offset);
     if (!place) continue;
     processes_[offset].start_ticks = start_ticks_of(place->pid);
@@ -210,8 +210,8 @@ void ArenaMirror::forget(uint64_t offset, Process* process) {
   close_file(process);  // and its lock: a sealer finds the file from here on
   for (uint64_t& entry : arena_->header()->processes) {
     uint64_t expected = offset;
-    if (__atomic_compare_exchange_n(&entry, &expected, 0, false, __ATOMIC_ACQ_REL,
-                                    __ATOMIC_RELAXED)) {
+    if (__atomic_compare_exchange_n(&entry, &expected, is_open_ ? 0 : kClosedEntry, false,
+                                    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
       break;
     }
   }
@@ -243,6 +243,14 @@ void ArenaMirror::round(bool give_up) {
     it = processes_.erase(it);
   }
   alive_ += unrecorded_.round();
+}
+
+bool ArenaMirror::leave() {
+  arena_->set_open(is_open_ = false);
+  round();
+  is_open_ = alive_ + waiting_ != 0;
+  if (is_open_) arena_->set_open(true);
+  return !is_open_;
 }
 
 }  // namespace gpumemprof

@@ -33,6 +33,10 @@ class ArenaMirror {
   /// lost, and nobody is waited for.
   void round(bool give_up = false);
 
+  /// Before the arena is left: no process lists itself in it from here on. False where one lives in
+  /// it, or its file lacks something: then it is as before.
+  bool leave();
+
   /// The processes that lived at the last round, with a file or without one.
   size_t alive() const { return alive_; }
   /// The processes that are gone and whose files lack something.
@@ -71,6 +75,7 @@ class ArenaMirror {
   std::shared_ptr<Arena> arena_;
   std::string folder_;
   Write write_;
+  bool is_open_ = true;
   std::map<uint64_t, Process> processes_;  // by the offset of their place
   std::set<std::string> files_;
   size_t alive_ = 0, waiting_ = 0, open_files_ = 0;

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "recording/arena_for_tests.h"
@@ -274,6 +275,18 @@ TEST_F(ArenaFile, MaySomebodySealWhileADiskIsFull) {
   mirror.round();
   EXPECT_EQ(mirror.waiting(), 1u);
   EXPECT_TRUE((*open_file(process_->path(), FileMode::kReadWrite))->lock(true));
+}
+
+TEST_F(ArenaFile, BelongsToAKeeperAsLongAsAProcessListsItself) {
+  ArenaMirror mirror(arena_, folder_.path());
+  auto free_entries = [&] { return std::ranges::count(arena_->header()->processes, 0u); };
+  EXPECT_FALSE(mirror.leave());  // it had not looked yet, and the process lives
+  EXPECT_EQ(free_entries(), int{kArenaProcesses} - 1);
+  alloc(50);
+  program_.end();
+  EXPECT_TRUE(mirror.leave());
+  EXPECT_EQ(read_copy().events.size(), 50u);
+  EXPECT_EQ(free_entries(), 0);
 }
 
 TEST_F(ArenaFile, IsLeftAloneWhereAnotherHasItsName) {

@@ -71,6 +71,6 @@ std::vector<NotRecorded> ArenaKeeping::take_not_recorded() {
   return not_recorded(all);
 }
 
-void ArenaKeeping::release() { keeper_.release(mirror_.alive() != 0); }
+void ArenaKeeping::release() { keeper_.release(!mirror_.leave()); }
 
 }  // namespace gpumemprof

@@ -36,7 +36,7 @@ class ArenaKeeping {
   bool counts(int pid) const { return mirror_.unrecorded().pids().contains(pid); }
   /// Names of the files that its processes write.
   const std::set<std::string>& files() const { return mirror_.files(); }
-  /// Nothing is sealed any more: what still records is the keeper's.
+  /// Nothing is sealed any more: what still records, or began to since finish(), is the keeper's.
   void release();
 
  private:

@@ -88,8 +88,8 @@ void keep(const std::shared_ptr<Arena>& arena, const std::string& folder,
         start_ticks != 0 && is_running(static_cast<uint32_t>(program), start_ticks);
     mirror.round();
     if (!may_begin && mirror.alive() == 0) {
-      if (mirror.waiting() == 0) break;
-      ++tries;
+      if (mirror.waiting() == 0 && mirror.leave()) break;
+      tries += mirror.waiting() != 0;
     }
     nanosleep(&kPause, nullptr);
   }

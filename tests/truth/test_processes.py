@@ -122,3 +122,34 @@ def test_a_process_that_lost_the_recorder_is_named(record, light, tmp_path):
     assert done.stdout == b"100\n"
     said = done.stderr.decode()
     assert "LD_PRELOAD" in said and "recorded" in said, said
+
+
+LATE = """import json, os, signal, sys, time
+import light
+run, folder = os.getppid(), sys.argv[1]
+if os.fork() == 0:
+    while "exit" not in json.load(open(os.path.join(folder, "meta.json"))):
+        pass
+    os.kill(run, signal.SIGSTOP)  # it seals the parent's file
+    kept = [light.Block(20_000 + i) for i in range(100)]
+    os.kill(run, signal.SIGCONT)
+    time.sleep(1)  # `run` has let go of everything by now
+    kept += [light.Block(30_000 + i) for i in range(100)]
+    os._exit(0)
+for i in range(50_000):
+    light.Block(100)
+"""
+
+
+def test_a_process_that_begins_while_run_seals_is_kept_to_its_end(light, tmp_path):
+    folder, program = tmp_path / "recording", tmp_path / "late.py"
+    program.write_text(LATE)
+    env = dict(light.env, PYTHONPATH=str(harness.PROGRAMS))
+    harness.record(folder, [harness.PYTHON, program, folder], env=env).ok()
+
+    def sizes():
+        return sorted(e["size_bytes"] for e in harness.allocs(harness.events(folder, may_lack_some=True)) if e["size_bytes"] > 10_000)
+
+    expected = [*range(20_000, 20_100), *range(30_000, 30_100)]
+    assert harness.until(lambda: sizes() == expected), len(sizes())
+    assert harness.until(lambda: not harness.analysis(folder)["lost"]["reasons"]), harness.analysis(folder)["lost"]
