@@ -125,8 +125,12 @@ int estimate_from_configuration(const EstimateArguments& arguments) {
   std::vector<std::string> inputs = {arguments.config};
   if (!arguments.prices.empty()) inputs.push_back(arguments.prices);
   if (!arguments.calibration.empty()) inputs.push_back(arguments.calibration);
-  return write_output(arguments.format == "json" ? estimate_json(*answer) : estimate_text(*answer),
-                      arguments.output, inputs);
+  const std::string& path = arguments.output;
+  return write_output(
+      arguments.format == "json"
+          ? estimate_json(*answer)
+          : fitted_to_terminal(estimate_text(*answer, report_columns(path)), path),
+      path, inputs);
 }
 
 Result<Calibration> read_calibration(const std::string& path) {

@@ -211,7 +211,9 @@ int estimate_exported(const EstimateArguments& arguments, const std::string& mod
     const bool is_usage = answer.error().code == ErrorCode::kUsage;
     return report_error(is_usage ? "estimate" : model, answer.error());
   }
-  return write_output(arguments.format == "json" ? exported_json(*answer) : exported_text(*answer),
+  return write_output(arguments.format == "json"
+                          ? exported_json(*answer)
+                          : fitted_to_terminal(exported_text(*answer), arguments.output),
                       arguments.output, {model});
 }
 

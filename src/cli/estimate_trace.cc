@@ -297,12 +297,15 @@ int estimate_by_tracing(const EstimateArguments& arguments) {
   }
   if (auto done = add_prices(arguments.prices, &answer); !done)
     return report_error(arguments.prices, done.error());
+  const std::string& path = arguments.output;
   const std::string text =
-      arguments.format == "json" ? estimate_json(answer) : estimate_text(answer);
+      arguments.format == "json"
+          ? estimate_json(answer)
+          : fitted_to_terminal(estimate_text(answer, report_columns(path)), path);
   std::vector<std::string> inputs = arguments.traces;
   if (!arguments.prices.empty()) inputs.push_back(arguments.prices);
   if (!arguments.calibration.empty()) inputs.push_back(arguments.calibration);
-  return write_output(text, arguments.output, inputs);
+  return write_output(text, path, inputs);
 }
 
 }  // namespace gpumemprof

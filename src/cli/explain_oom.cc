@@ -86,7 +86,9 @@ int explain(const ExplainArguments& arguments) {
   const std::string format = report_format(arguments.format, arguments.output);
   const std::string text =
       format == "json" ? oom_json(*log, name)
-                       : oom_text(*log, name, report_color(arguments.color, arguments.output));
+                       : fitted_to_terminal(
+                             oom_text(*log, name, report_color(arguments.color, arguments.output)),
+                             arguments.output);
   return write_output(text, arguments.output, {arguments.path});
 }
 

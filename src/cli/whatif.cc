@@ -70,7 +70,9 @@ int what_if_command(const WhatIfArguments& arguments) {
                                 .device = device_name(snapshot->tables.devices[*trace]),
                                 .version_hint = snapshot->info.writer_version_hint,
                                 .other_devices = snapshot->traces.size() > 1};
-    text = arguments.format == "json" ? whatif_json(*study, subject) : whatif_text(*study, subject);
+    text = arguments.format == "json"
+               ? whatif_json(*study, subject)
+               : fitted_to_terminal(whatif_text(*study, subject), arguments.output);
   }
   return write_output(text, arguments.output, {arguments.path});
 }

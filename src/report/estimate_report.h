@@ -9,8 +9,8 @@
 namespace gpumemprof {
 
 /// The peaks with their intervals first, then what the memory is, where it fits, what was assumed
-/// and what is not known. Safe for a terminal.
-std::string estimate_text(const EstimateAnswer& answer);
+/// and what is not known. Safe for a terminal. `columns`: of the terminal that shows it, or 0.
+std::string estimate_text(const EstimateAnswer& answer, size_t columns = 0);
 
 /// Schema "gpumemprof.estimate/1", docs/schemas/estimate.schema.json. One object and a newline;
 /// `indent` < 0 writes it on one line.

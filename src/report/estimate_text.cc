@@ -21,8 +21,10 @@ std::string peaks_row(const char* name, const std::optional<PredictedBytes>& pea
 
 class EstimateWriter {
  public:
-  explicit EstimateWriter(const EstimateAnswer& answer)
-      : answer_(answer), prediction_(answer.prediction) {}
+  EstimateWriter(const EstimateAnswer& answer, size_t columns)
+      : answer_(answer),
+        prediction_(answer.prediction),
+        width_(columns == 0 ? kEstimateWidth : std::min(columns, kEstimateWidth)) {}
 
   std::string write() {
     write_head();
@@ -155,7 +157,7 @@ class EstimateWriter {
     line(title);
     for (const std::string& item : items) {
       const char* mark = "- ";
-      for (const std::string& part : wrapped(printable(item), kEstimateWidth - 4)) {
+      for (const std::string& part : wrapped(printable(item), width_ - 4)) {
         line(fmt::format("  {}{}", mark, part));
         mark = "  ";
       }
@@ -164,6 +166,7 @@ class EstimateWriter {
 
   const EstimateAnswer& answer_;
   const Prediction& prediction_;
+  const size_t width_;
   std::string out_;
 };
 
@@ -179,6 +182,8 @@ MethodWords method_words(EstimateMethod method) {
   return kWords[static_cast<size_t>(method)];
 }
 
-std::string estimate_text(const EstimateAnswer& answer) { return EstimateWriter(answer).write(); }
+std::string estimate_text(const EstimateAnswer& answer, size_t columns) {
+  return EstimateWriter(answer, columns).write();
+}
 
 }  // namespace gpumemprof

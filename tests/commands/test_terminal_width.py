@@ -10,7 +10,10 @@ import harness
 import pytest
 
 SNAPSHOT = harness.ROOT / "tests/fixtures/recordings/limited_2.11.pickle"
-LONG = {"analyze": [SNAPSHOT], "advise": [SNAPSHOT], "diff": [SNAPSHOT, SNAPSHOT], "run": ["--help"], "export": ["--help"]}
+CONFIG = """{"model_type": "llama", "hidden_size": 512, "num_hidden_layers": 4, "num_attention_heads": 8,
+             "intermediate_size": 1376, "vocab_size": 32000}"""
+LONG = {"analyze": [SNAPSHOT], "advise": [SNAPSHOT], "diff": [SNAPSHOT, SNAPSHOT], "run": ["--help"], "export": ["--help"],
+        "whatif": [SNAPSHOT], "estimate": ["--config", "config.json", "--sequence", "1024"]}
 
 
 def shown(columns, *words, **environment):
@@ -44,7 +47,9 @@ def too_long(text, columns):
 
 
 @pytest.mark.parametrize("name", LONG)
-def test_words_go_on_in_the_next_line_below_their_column(name):
+def test_words_go_on_in_the_next_line_below_their_column(name, tmp_path, monkeypatch):
+    (tmp_path / "config.json").write_text(CONFIG)
+    monkeypatch.chdir(tmp_path)
     words = [name, *LONG[name]]
     text = piped(*words)
     assert too_long(text, 60), "the file or the help is one that needs more"
