@@ -158,7 +158,7 @@ int ArenaMirror::write_stage(int fd, const ArenaPiece& stage, bool again, Writte
 int ArenaMirror::write(Process* process, uint64_t offset, const ArenaPlace& place, bool give_up) {
   int error = open_its_file(process, place) ? 0 : errno;
   // A sealer claims places in the page: one that it claims after the copy would be lost.
-  const bool is_being_sealed = error == 0 && process->is_gone && !give_up &&
+  const bool is_being_sealed = error == 0 && process->is_gone &&
                                flock(process->fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   if (is_being_sealed) return EWOULDBLOCK;
   std::string page(kPage, '\0');
@@ -222,7 +222,7 @@ void ArenaMirror::forget(uint64_t offset, Process* process) {
 
 void ArenaMirror::round(bool give_up) {
   take_new();
-  alive_ = waiting_ = 0;
+  alive_ = waiting_ = being_sealed_ = 0;
   for (auto it = processes_.begin(); it != processes_.end();) {
     auto& [offset, process] = *it;
     const auto place = arena_->process_at(offset);
@@ -231,9 +231,11 @@ void ArenaMirror::round(bool give_up) {
     const int error = place ? write(&process, offset, *place, give_up) : ENOENT;
     alive_ += place && !process.is_gone;
     // A recording that was deleted takes its last events with it.
-    const bool is_done = error == 0 || error == ENOENT || give_up;
+    const bool is_being_sealed = error == EWOULDBLOCK;
+    const bool is_done = error == 0 || error == ENOENT || (give_up && !is_being_sealed);
     if (place && !(process.is_gone && is_done)) {
       waiting_ += process.is_gone;
+      being_sealed_ += process.is_gone && is_being_sealed;
       if (process.fd >= 0) flock(process.fd, LOCK_UN);
       if (open_files_ > kMostOpenFiles) close_file(&process);
       ++it;

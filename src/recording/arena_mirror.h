@@ -29,8 +29,8 @@ class ArenaMirror {
   /// One round over all processes. Records are written before the word that counts them, and that
   /// only if the half was not emptied meanwhile, so a file never counts a record that it lacks,
   /// whenever this process dies. What cannot be written for a process that is gone, or not yet
-  /// because somebody seals its file, is tried again in the next round; `give_up`: it counts as
-  /// lost, and nobody is waited for.
+  /// because somebody seals its file, is tried again in the next round. `give_up`: what cannot be
+  /// written counts as lost.
   void round(bool give_up = false);
 
   /// Before the arena is left: no process lists itself in it from here on. False where one lives in
@@ -41,6 +41,8 @@ class ArenaMirror {
   size_t alive() const { return alive_; }
   /// The processes that are gone and whose files lack something.
   size_t waiting() const { return waiting_; }
+  /// Those of them whose files somebody seals.
+  size_t being_sealed() const { return being_sealed_; }
   /// Names of the files that were written to.
   const std::set<std::string>& files() const { return files_; }
   /// Processes without a file.
@@ -78,7 +80,7 @@ class ArenaMirror {
   bool is_open_ = true;
   std::map<uint64_t, Process> processes_;  // by the offset of their place
   std::set<std::string> files_;
-  size_t alive_ = 0, waiting_ = 0, open_files_ = 0;
+  size_t alive_ = 0, waiting_ = 0, being_sealed_ = 0, open_files_ = 0;
   UnrecordedProcesses unrecorded_;
   std::vector<UnrecordedProcess> given_up_;
 };

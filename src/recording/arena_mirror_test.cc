@@ -255,9 +255,12 @@ TEST_F(ArenaFile, IsNeverSealedWhileItsPageIsTakenOver) {
   program_.end();
   auto sealer = open_file(process_->path(), FileMode::kReadWrite);
   ASSERT_TRUE(sealer && (*sealer)->lock(true));
-  mirror.round();
-  EXPECT_EQ(mirror.waiting(), 1u);
-  EXPECT_EQ(pages, 0);
+  for (bool give_up : {false, true}) {
+    mirror.round(give_up);
+    EXPECT_EQ(mirror.waiting(), 1u);
+    EXPECT_EQ(mirror.being_sealed(), 1u);
+    EXPECT_EQ(pages, 0);
+  }
   (*sealer)->unlock();
   mirror.round();
   EXPECT_EQ(mirror.waiting(), 0u);

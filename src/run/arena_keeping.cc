@@ -11,6 +11,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kKeepingPeriod = std::chrono::milliseconds(100);
+constexpr auto kPatience = std::chrono::seconds(20);  // with who seals a file; then it is the keeper's
 // With thousands of processes a round costs more; it stays below 2 % of one CPU.
 constexpr int kCostShare = 50;
 
@@ -61,7 +62,9 @@ void ArenaKeeping::stop() {
 
 void ArenaKeeping::finish() {
   stop();
-  mirror_.round();
+  const auto end = Clock::now() + kPatience;
+  for (mirror_.round(); mirror_.being_sealed() != 0 && Clock::now() < end; mirror_.round())
+    std::this_thread::sleep_for(kKeepingPeriod / 5);
   if (mirror_.waiting() != 0) mirror_.round(true);
 }
 

@@ -89,7 +89,7 @@ void keep(const std::shared_ptr<Arena>& arena, const std::string& folder,
     mirror.round();
     if (!may_begin && mirror.alive() == 0) {
       if (mirror.waiting() == 0 && mirror.leave()) break;
-      tries += mirror.waiting() != 0;
+      tries += mirror.waiting() > mirror.being_sealed();
     }
     nanosleep(&kPause, nullptr);
   }

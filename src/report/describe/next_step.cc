@@ -57,8 +57,17 @@ class Decision {
   std::string share(uint64_t bytes) const {
     return fmt::format("{} ({})", format_bytes(bytes), format_percent(bytes, peak_));
   }
+  /// Not where advise looked for it and found none. Of a step that was refused it knows a part.
   const char* or_checkpointing() const {
-    return makeup_.cannot_checkpoint ? "" : " or checkpointing";
+    if (makeup_.cannot_checkpoint) return "";
+    const auto is_it = [](const auto& one) { return one.kind == "checkpointing"; };
+    const auto is_unknown = [](const auto& one) { return one.first == "checkpointing"; };
+    const bool may_help = !was_looked_for() || !analysis_.ends.refused.empty() || std::ranges::any_of(advice_->advice, is_it) ||
+                          std::ranges::any_of(advice_->unknown, is_unknown);
+    return may_help ? " or checkpointing" : "";
+  }
+  bool was_looked_for() const {
+    return advice_ && advice_->applies && advice_->not_looked_because.empty();
   }
 
   /// "stop the leak: "; one that came after the peak, or is a small part of it, does not lower it.
@@ -125,13 +134,12 @@ class Decision {
     if (requested != 0) return say_lower(requested);
     if (lack_of_snapshot(device_) == ReplayLack::kAllocations)
       return say("Next: record the history with torch.cuda.memory._record_memory_history().");
-    const bool was_looked_for_in_vain = advice_ && advice_->applies && advice_->advice.empty() &&
-                                        advice_->not_looked_because.empty();
     const std::string next =
         is_jax(device_at(tables_, device_.device))
             ? "Next: gpumemprof.jax_memory_analysis() tells what XLA plans for a compiled function."
-        : was_looked_for_in_vain ? next_without_advice(tables_, device_, folder_)
-                                 : kNextIsAdvice;
+        : was_looked_for() && advice_->advice.empty()
+            ? next_without_advice(tables_, device_, folder_)
+            : kNextIsAdvice;
     if (!next.empty()) say(next);
   }
 
