@@ -98,13 +98,23 @@ uint64_t claim_used_place() {
   return 0;
 }
 
-/// Gives a place back that the file system then refused, where nobody claimed one after it: a
-/// refusal must not use up
-/// --max-disk, nor leave blocks that nothing refers to.
-void unclaim_place(uint64_t offset, size_t size) {
+/// Gives a place back that the file system then refused: a refusal must not use up --max-disk, nor
+/// leave blocks that nothing refers to. False where somebody has claimed one after it.
+bool unclaim_place(uint64_t offset, size_t size) {
   uint64_t end = offset + round_to_page(size);
-  __atomic_compare_exchange_n(&file_state()->next_offset, &end, offset, false, __ATOMIC_RELAXED,
-                              __ATOMIC_RELAXED);
+  return __atomic_compare_exchange_n(&file_state()->next_offset, &end, offset, false,
+                                     __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+/// What was written of a chunk before the file system refused the rest is then no damage.
+void mark_never_written(int fd, uint64_t offset, uint32_t length) {
+  ChunkHeader header{};
+  header.magic = kChunkMagic;
+  header.type = kZero;
+  header.length = length;
+  header.recording_id = g_recorder->recording_id;
+  header.crc32c = chunk_crc(header, nullptr);
+  write_all(fd, &header, sizeof(header), offset);
 }
 
 /// Puts the first page into the arena, so that the file needs no mapping. False: there is none.
@@ -328,7 +338,9 @@ uint32_t write_chunk(ChunkHeader header, const void* payload) {
   // The payload first: a chunk without its header is "never written", not damage.
   long error = write_all(fd, payload, header.length, offset + sizeof(header));
   if (error == 0) error = write_all(fd, &header, sizeof(header), offset);
-  if (error < 0 && !used) unclaim_place(offset, size);
+  if (error < 0 && !used && !unclaim_place(offset, size)) {
+    mark_never_written(fd, offset, header.length);
+  }
   if (error == 0 && header.type == kRawEvents) {
     __atomic_fetch_add(&pool()->raw_bytes, round_to_page(size), __ATOMIC_RELAXED);
     const auto* records = static_cast<const RawEvent*>(payload);

@@ -1,9 +1,11 @@
 #include "recording/compact.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "recording/chunk_scan.h"
@@ -49,6 +51,29 @@ Status copy_chunks(File& from, const FileIndex& index, uint64_t recording_id, Fi
   return write_finished(to, recording_id, *size, events);
 }
 
+/// 0 or errno; ESTALE where `path` names another file than `of`, or none. What is there stays then.
+int put_in_place(const std::string& temporary, const std::string& path, const FileIdentity& of) {
+  const auto is_at = [&](const std::string& name) {
+    struct stat st;
+    return stat(name.c_str(), &st) == 0 && FileIdentity{st.st_dev, st.st_ino} == of;
+  };
+  if (!is_at(path)) return ESTALE;
+  const auto exchange = [&] {
+    return renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE);
+  };
+  if (exchange() != 0) {
+    if (errno == ENOENT) return ESTALE;
+    if (errno != EINVAL && errno != ENOSYS) return errno;
+    return rename(temporary.c_str(), path.c_str()) == 0 ? 0 : errno;
+  }
+  if (!is_at(temporary)) {  // it came between the look and the exchange
+    exchange();
+    return ESTALE;
+  }
+  unlink(temporary.c_str());
+  return 0;
+}
+
 }  // namespace
 
 Result<bool> compact_file(File& file) {
@@ -76,9 +101,9 @@ Result<bool> compact_file(File& file) {
     unlink(temporary.c_str());
     return std::unexpected(done.error());
   }
-  if (rename(temporary.c_str(), file.path().c_str()) != 0) {
-    int error = errno;
+  if (const int error = put_in_place(temporary, file.path(), file.identity()); error != 0) {
     unlink(temporary.c_str());
+    if (error == ESTALE) return false;
     return fail(ErrorCode::kSystem, file.path() + ": cannot be replaced: " + strerror(error));
   }
   sync_folder_of(file.path());

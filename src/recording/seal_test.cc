@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <random>
 
 #include "format/checksum.h"
@@ -415,6 +416,28 @@ TEST(WriterIsAlive, KnowsThisProcessByItsPidAndStart) {
   probe.header().start_ticks += 1;
   ASSERT_EQ(probe.save(folder.file("a.gmp")), 0);
   EXPECT_FALSE(writer_is_alive(folder.file("a.gmp")));
+}
+
+/// While a file is made shorter its name may go to another recording, or to none.
+TEST(Compact, PutsNothingWhereItsFileIsNoLonger) {
+  TempFolder folder;
+  FakeProbe probe;
+  train(&probe, 6000, 5);
+  for (const bool is_replaced : {false, true}) {
+    const std::string path = folder.file(is_replaced ? "replaced.gmp" : "removed.gmp");
+    for_tests::write_file(path, probe.bytes());
+    auto file = std::move(*open_file(path, FileMode::kReadWrite));
+    auto sealer = FileSealer::open(file.get(), {});
+    ASSERT_TRUE(sealer && (*sealer)->finish());
+    unlink(path.c_str());
+    if (is_replaced) for_tests::write_file(path, "another");
+    auto compacted = compact_file(*file);
+    ASSERT_TRUE(compacted);
+    EXPECT_FALSE(*compacted);
+    EXPECT_EQ(std::filesystem::exists(path), is_replaced);
+    EXPECT_FALSE(std::filesystem::exists(path + ".tmp"));
+    EXPECT_TRUE(!is_replaced || for_tests::read_file(path) == "another");
+  }
 }
 
 }  // namespace

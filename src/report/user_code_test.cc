@@ -10,7 +10,8 @@ namespace {
 TEST(UserCode, PackagesTheStandardLibraryAndNativeCodeAreNotTheUsers) {
   for (const char* file :
        {"train.py", "/opt/job/torch_models/a.py", "<stdin>", "<string>", "/tmp/ipykernel_1/2.py",
-        "C:\\me\\train.py", "C:\\me\\lib\\train.py"}) {
+        "C:\\me\\train.py", "C:\\me\\lib\\train.py", "/tmp/propagate.py",
+        "/tmp/my_training.py"}) {
     EXPECT_TRUE(is_user_file(file)) << file;
   }
   for (const char* file :
@@ -18,6 +19,9 @@ TEST(UserCode, PackagesTheStandardLibraryAndNativeCodeAreNotTheUsers) {
         "/usr/lib/python3.11/threading.py", "<frozen importlib._bootstrap>", "",
         "/x/libtorch_cpu.so", "/lib/libc.so.6", "<eval_with_key>.3", "??", "Module.cpp",
         "/tmp/torchinductor_me/ab/cab.py", "site-packages/jax/_src/core.py",
+        "/tmp/torch_geometric.nn.conv.gcn_conv_GCNConv_propagate_m13y8gft.py",
+        "/tmp/__main___MyConv_edge_updater_ab_2efgh.py",
+        "C:\\Temp\\torch_geometric.nn.sequential_Sequential_00ff12_q1w2e3r4.py",
         "C:\\me\\.venv\\Lib\\site-packages\\torch\\nn\\modules\\module.py",
         "C:\\Program Files\\Python312\\Lib\\copy.py",
         "C:\\uv\\python\\cpython-3.10.19-windows-x86_64-none\\lib\\copy.py",

@@ -47,8 +47,8 @@ std::string_view what_runs(const std::vector<std::string>& command) {
 bool is_meta(std::string_view name) { return name.starts_with("meta.") && name.ends_with(".json"); }
 
 bool is_ours(std::string_view name) {
-  return name.ends_with(".gmp") || name.ends_with(".gms") || is_meta(name) ||
-         name.starts_with(".meta.");  // another rank's, on its way
+  return name.ends_with(".gmp") || name.ends_with(".gmp.tmp") || name.ends_with(".gms") ||
+         is_meta(name) || name.starts_with(".meta.");  // another rank's, on its way
 }
 
 struct Contents {

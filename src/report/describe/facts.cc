@@ -350,9 +350,10 @@ std::string why_no_times(const Analysis& analysis, const DeviceAnalysis& device)
 std::optional<double> rate_per_second(uint64_t amount, const Analysis& analysis,
                                       const DeviceAnalysis& device) {
   if (!why_no_times(analysis, device).empty()) return std::nullopt;
-  if (device.last_time_ns <= device.first_time_ns) return 0;
-  return static_cast<double>(amount) * 1e9 /
-         static_cast<double>(device.last_time_ns - device.first_time_ns);
+  // The amount is that of all events, so the time is that of the dropped ones, too.
+  const uint64_t begin = analysis.oldest_dropped ? analysis.start_time_ns : device.first_time_ns;
+  if (device.last_time_ns <= begin) return 0;
+  return static_cast<double>(amount) * 1e9 / static_cast<double>(device.last_time_ns - begin);
 }
 
 std::string score_sentence(const Score& score) {
