@@ -28,19 +28,18 @@ bool is_windows_library(std::string_view file) {
   return path_ends_with(above, "/envs") || path_ends_with(above, "/pyenv-win/versions");
 }
 
-/// A module that PyTorch Geometric writes for a layer and imports, by the names of its
-/// module_from_template(): a template's name and eight characters of tempfile's.
-bool is_module_of_a_layer(std::string_view file) {
-  constexpr size_t kRandom = sizeof("_abcdefgh.py") - 1;
-  if (!file.ends_with(".py")) return false;
-  const std::string_view name = file.substr(file.find_last_of("/\\") + 1);  // npos + 1 is 0
-  if (name.size() < kRandom || name[name.size() - kRandom] != '_') return false;
-  const std::string_view module = name.substr(0, name.size() - kRandom);
-  return module.starts_with("torch_geometric.") || module.ends_with("_propagate") ||
-         module.ends_with("_edge_updater");
-}
-
 }  // namespace
+
+std::string_view module_of_layer(std::string_view file) {
+  constexpr size_t kRandom = sizeof("_abcdefgh.py") - 1;
+  if (!file.ends_with(".py")) return {};
+  std::string_view name = file.substr(file.find_last_of("/\\") + 1);  // npos + 1 is 0
+  if (name.size() < kRandom || name[name.size() - kRandom] != '_') return {};
+  name.remove_suffix(kRandom);
+  const bool is_known = name.starts_with("torch_geometric.") || name.ends_with("_propagate") ||
+                        name.ends_with("_edge_updater");
+  return is_known ? name : std::string_view();
+}
 
 bool is_native_source(std::string_view file) {
   if (file == "??") return true;
@@ -67,7 +66,7 @@ bool is_user_file(std::string_view file) {
   for (std::string_view part : {"/__autograph_generated_file", "/torchinductor_"}) {
     if (path_has(file, part)) return false;
   }
-  if (is_module_of_a_layer(file) || is_native_source(file)) return false;
+  if (!module_of_layer(file).empty() || is_native_source(file)) return false;
   return !file.ends_with(".so") && file.find(".so.") == std::string_view::npos;
 }
 

@@ -11,6 +11,11 @@ namespace gpumemprof {
 /// False for installed packages, the standard library, generated and native code.
 bool is_user_file(std::string_view file);
 
+/// The module whose file PyTorch Geometric writes for a layer and imports, without the eight random
+/// characters of tempfile: the same in every run. Empty for any other file. Names: those of its
+/// module_from_template().
+std::string_view module_of_layer(std::string_view file);
+
 /// True for a C, C++ or CUDA file, and for an unknown one ("??").
 bool is_native_source(std::string_view file);
 

@@ -10,6 +10,7 @@
 #include "analysis/compare/moved_lines.h"
 #include "analysis/pass/layer_work.h"
 #include "base/path_parts.h"
+#include "trace/own_code.h"
 
 namespace gpumemprof {
 namespace {
@@ -344,6 +345,7 @@ std::string_view aligned_file(std::string_view path) {
     const size_t slash = path.find('/', at + library.size());  // behind the version
     if (slash != std::string_view::npos) return path.substr(slash + 1);
   }
+  if (const std::string_view module = module_of_layer(path); !module.empty()) return module;
   const size_t slash = path.find_last_of("/\\");
   return slash == std::string_view::npos ? path : path.substr(slash + 1);
 }

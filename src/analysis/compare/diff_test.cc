@@ -222,6 +222,7 @@ TEST(Diff, FilesAlignByThePartThatDoesNotDependOnTheMachine) {
   EXPECT_EQ(aligned_file("/usr/lib/python3.11/json/decoder.py"), "json/decoder.py");
   EXPECT_EQ(aligned_file("C:\\work\\train.py"), "train.py");
   EXPECT_EQ(aligned_file("C:\\v\\Lib\\site-packages\\torch\\x.py"), "torch\\x.py");
+  EXPECT_EQ(aligned_file("/tmp/__main___MyConv_propagate_m13y8gft.py"), "__main___MyConv_propagate");
   EXPECT_EQ(aligned_file("<stdin>"), "<stdin>");
   EXPECT_EQ(aligned_file(""), "");
 }

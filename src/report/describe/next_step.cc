@@ -62,7 +62,8 @@ class Decision {
     if (makeup_.cannot_checkpoint) return "";
     const auto is_it = [](const auto& one) { return one.kind == "checkpointing"; };
     const auto is_unknown = [](const auto& one) { return one.first == "checkpointing"; };
-    const bool may_help = !was_looked_for() || !analysis_.ends.refused.empty() || std::ranges::any_of(advice_->advice, is_it) ||
+    const bool may_help = !was_looked_for() || !analysis_.ends.refused.empty() ||
+                          std::ranges::any_of(advice_->advice, is_it) ||
                           std::ranges::any_of(advice_->unknown, is_unknown);
     return may_help ? " or checkpointing" : "";
   }
