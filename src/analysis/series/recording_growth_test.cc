@@ -61,6 +61,20 @@ TEST(RecordingGrowth, LinesThatHaveHalfOfItAreTheFinding) {
   EXPECT_TRUE(is_told(FindingKind::kLeak, 50)) << "a small leak does not make it small";
 }
 
+TEST(RecordingGrowth, TheLineThatKeepsHalfOfItIsNamedWithWhatToDo) {
+  for (const uint64_t grown_mib : {50, 30}) {
+    MemorySource source = rounds(100, true, kTwenty, [](size_t) { return 1; });
+    Analysis analysis = *analyze_source(source, {});
+    analysis.findings.push_back({.kind = FindingKind::kGrowthInLoop,
+                                 .evidence = {{"grown_bytes", grown_mib * kMiB}, {"times", 5}},
+                                 .fix = "keep the last"});
+    add_patterns(source.tables(), std::nullopt, &analysis);
+    const Finding* growth = found(analysis, FindingKind::kSteadyGrowth);
+    ASSERT_TRUE(growth);
+    EXPECT_EQ(growth->fix == "keep the last", grown_mib == 50) << growth->fix;
+  }
+}
+
 TEST(RecordingGrowth, WhatComesInTheStepsOfALineThatMayBeNeededIsNoWarning) {
   const auto is_told = [](size_t apart, uint64_t times) {
     MemorySource source =

@@ -68,6 +68,7 @@ class Patterns {
       if (finding.kind == FindingKind::kGrowthInLoop) {
         why_no_growth_ = "what grows in its loop may be needed or a leak";
         loop_bytes_ += static_cast<double>(grown_bytes(finding));
+        if (!loop_ || grown_bytes(*loop_) < grown_bytes(finding)) loop_ = &finding;
         if (const uint64_t* times = find_figure(finding, "times"))
           few_times_ = std::max<size_t>(few_times_, *times);
       }
@@ -186,7 +187,15 @@ class Patterns {
     // No step says what is kept from one to the next: what stayed to the end is a hint.
     const bool is_line_named =
         !levels_.are_steps && name_growing_line(device_, tables_, growth.bytes, &findings_.back());
-    if (!is_line_named) findings_.back().fix = fix_of_growth(device_);
+    if (is_line_named) return;
+    // Too much of it to be called a result, but what keeps half is known.
+    if (loop_ && 2 * static_cast<double>(grown_bytes(*loop_)) >= growth.bytes) {
+      Finding& finding = findings_.back();
+      finding.title += "; half of that or more is kept at " + short_line(tables_, loop_->stack);
+      finding.stack = loop_->stack, finding.fix = loop_->fix;
+      return;
+    }
+    findings_.back().fix = fix_of_growth(device_);
   }
 
   /// Uses all turning points after set-up, whatever the period. Without steps, spikes are judged
@@ -488,6 +497,7 @@ class Patterns {
   std::optional<Cycles> cycles_;           // of the turns
   std::optional<Cycles> cycles_in_steps_;  // the same, with the period in steps
   SeriesReport floor_, ceiling_, whole_;
+  const Finding* loop_ = nullptr;  // the largest of growth in its loop
   bool has_leak_ = false;
   bool is_raised_ = false;  // note_raise_after_steps()
   double leaked_bytes_ = 0, loop_bytes_ = 0;
