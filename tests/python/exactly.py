@@ -1,12 +1,10 @@
 """Runs a piece of Python under `gpumemprof run` or after attach(), and gives what it printed as JSON."""
 
-import json
 import os
-import subprocess
 import sys
 import textwrap
 
-import harness
+import nested
 
 PREAMBLE = """
 import json, sys
@@ -31,10 +29,7 @@ def run(code, tmp_path, how="attach", timeout_s=120):
     start = "gpumemprof.attach()\n" if how == "attach" else ""
     script = tmp_path / "program.py"
     script.write_text(PREAMBLE + start + textwrap.dedent(code))
-    argv = [sys.executable, str(script)]
-    if how == "run":
-        argv = harness.run_argv(tmp_path / "recording", argv)
-    env = dict(os.environ, OMP_NUM_THREADS="1")
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=timeout_s, env=env, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads(done.stdout.splitlines()[-1])
+    argv = [sys.executable, script]
+    popen = {"timeout": timeout_s, "env": dict(os.environ, OMP_NUM_THREADS="1")}
+    done = nested.record(tmp_path / "recording", argv, **popen) if how == "run" else nested.execute(argv, **popen)
+    return done.ok().printed()[-1]
