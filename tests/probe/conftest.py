@@ -5,6 +5,7 @@ import os
 import pytest
 
 import harness
+import nested
 from probe import exact
 
 HERE = os.path.dirname(__file__)
@@ -15,7 +16,7 @@ def run(name, mode, *, timeout=300):
     if mode == "preload":
         env["LD_PRELOAD"] = exact.library()
     argv = [harness.PYTHON, os.path.join(HERE, "exact.py"), os.path.join(HERE, "exact_programs.py"), name, mode]
-    done = harness.execute(argv, env=env, timeout=timeout).ok()
+    done = nested.execute(argv, env=env, timeout=timeout).ok()
     return json.loads(done.stdout)
 
 

@@ -1,14 +1,16 @@
 """gpumemprof_attach() in processes that were not started with the library."""
 import json
 import os
-import subprocess
 
 import pytest
 
 import harness
+import nested
 from probe import exact
 
-BEGIN = '''
+BEGIN = f'''import sys
+sys.path.insert(0, {str(harness.ROOT / "tests")!r})
+''' + '''
 import ctypes, json, os, re, sys, threading
 from probe import exact
 
@@ -29,10 +31,10 @@ def say(**facts):
 
 def run(code, *arguments, env=(), rc=0):
     """What the program said. Nothing may come on stderr."""
-    environment = dict(os.environ, PYTHONPATH=str(harness.ROOT / "tests"), **dict(env))
-    argv = [harness.PYTHON, "-c", BEGIN + code, *map(str, arguments)]
-    done = subprocess.run(argv, capture_output=True, text=True, env=environment, timeout=120)
-    assert (done.returncode, done.stderr) == (rc, ""), done.stderr[-2000:]
+    is_torch_first = code.startswith("\nimport torch\n") and not env
+    execute = nested.execute if is_torch_first else harness.execute
+    done = execute([harness.PYTHON, "-c", BEGIN + code, *arguments], env={**os.environ, **dict(env)}, timeout=120)
+    assert (done.rc, done.stderr) == (rc, b""), done
     return json.loads(done.stdout.splitlines()[-1])
 
 

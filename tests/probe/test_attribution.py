@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import harness
+import nested
 from probe import exact
 from probe.raw_records import Raw
 
@@ -14,18 +15,20 @@ PROGRAM = Path(__file__).parent / "attribution_programs.py"
 BATCH = 40
 
 
-@pytest.fixture
-def recorded(tmp_path):
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
     """recorded(NAME): what the program said, and what the probe wrote that nobody sealed."""
+    shared = tmp_path_factory.mktemp("recording")
 
     def run(name, *, attach=False, **more):
-        folder = tmp_path / "recording"
-        folder.mkdir()
+        folder = tmp_path_factory.mktemp("apart") if more else shared
         preload = {"LD_PRELOAD": exact.library(), "GPUMEMPROF_DIR": str(folder)}
         late = {"ATTACH": exact.library(), "ATTACH_TO": str(folder)}
         env = {**os.environ, **(late if attach else preload), **more}
-        done = harness.execute([harness.PYTHON, PROGRAM, name], env=env, timeout=300).ok()
-        (file,) = harness.files(folder)
+        before = harness.files(folder)
+        execute = harness.execute if more else nested.execute
+        done = execute([harness.PYTHON, PROGRAM, name], env=env, timeout=300).ok()
+        (file,) = [path for path in harness.files(folder) if path not in before]
         return json.loads(done.stdout), Raw(file)
 
     return run
@@ -168,11 +171,17 @@ def test_nothing_is_marked_where_no_stacks_are_wanted(recorded):
     assert raw.marks == [] and all(e["stack"] == [] for e in raw.events)
 
 
+LEFT_ALONE = [harness.PYTHON, "-W", "error", PROGRAM, "left_alone"]
+
+
+@pytest.fixture(scope="module")
+def alone():
+    return harness.execute(LEFT_ALONE, timeout=300).ok()
+
+
 @pytest.mark.parametrize("options", [(), ("--stacks", "none")], ids=["python stacks", "no stacks"])
-def test_a_program_computes_and_prints_the_same(tmp_path, options):
-    argv = [harness.PYTHON, "-W", "error", PROGRAM, "left_alone"]
-    alone = harness.execute(argv, timeout=300).ok()
-    with_us = harness.record(tmp_path / "recording", argv, options, timeout=300).ok()
+def test_a_program_computes_and_prints_the_same(tmp_path, alone, options):
+    with_us = harness.record(tmp_path / "recording", LEFT_ALONE, options, timeout=300).ok()
     assert with_us.stdout == alone.stdout
     assert harness.normal_text(with_us.stderr).startswith(harness.normal_text(alone.stderr))
     assert all(is_dead for _, is_dead in json.loads(alone.stdout)["states"])

@@ -24,12 +24,12 @@ def show(**values):
 """
 
 
-def run(code, tmp_path, how="attach", timeout_s=120):
+def run(code, tmp_path, how="attach", timeout_s=120, execute=nested.execute):
     """The values that the code gave to show(), under `how`: "attach", "run" or "plain"."""
     start = "gpumemprof.attach()\n" if how == "attach" else ""
     script = tmp_path / "program.py"
     script.write_text(PREAMBLE + start + textwrap.dedent(code))
     argv = [sys.executable, script]
     popen = {"timeout": timeout_s, "env": dict(os.environ, OMP_NUM_THREADS="1")}
-    done = nested.record(tmp_path / "recording", argv, **popen) if how == "run" else nested.execute(argv, **popen)
+    done = nested.record(tmp_path / "recording", argv, **popen) if how == "run" else execute(argv, **popen)
     return done.ok().printed()[-1]
