@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import nested
 import pytest
 from harness import PYTHON, execute, record
 
@@ -274,7 +275,7 @@ from gpumemprof._recorded import standing
 standing.arm(sys.argv[1])
 """ + RUN_OUT + "limit()\nwant_too_much()\n"
     (tmp_path / "program.py").write_text(program)
-    done = execute([PYTHON, tmp_path / "program.py", tmp_path / "recording"])
+    done = nested.execute([PYTHON, tmp_path / "program.py", tmp_path / "recording"])
     assert done.rc == 1 and b"in want_too_much" in done.stderr
     (device,) = only_bundle(tmp_path / "recording" / "oom_dumps")["live_memory"]["devices"]
     assert (device["live_bytes"], device["blocks"]) == (12 * MIB, 3)
@@ -288,7 +289,7 @@ limit()
 thread = threading.Thread(target=want_too_much, name="loader")
 thread.start(); thread.join()
 """
-    done = execute([sys.executable, "-c", program, tmp_path]).ok()
+    done = nested.execute([PYTHON, "-c", program, tmp_path]).ok()
     assert b"Exception in thread loader" in done.stderr
     assert only_bundle(tmp_path)["metadata"]["context"] == "uncaught in thread loader"
 
@@ -301,7 +302,7 @@ tracker.start_tracking()
 limit()
 want_too_much()
 """
-    assert execute([sys.executable, "-c", program, tmp_path]).rc == 1
+    assert nested.execute([PYTHON, "-c", program, tmp_path]).rc == 1
     bundle = only_bundle(tmp_path)
     assert bundle["events"][0]["event_type"] == "start"
     assert bundle["metadata"]["custom_metadata"]["collector_capabilities"]["backend"] == "cpu"
@@ -354,7 +355,7 @@ def run_processes(tmp_path, target, method, start="process.start()"):
     )
     program = tmp_path / "program.py"
     program.write_text(PROCESSES.format(target=target, start=start))
-    return record(tmp_path / "recording", [PYTHON, program, method], ["--quiet"]).ok()
+    return nested.record(tmp_path / "recording", [PYTHON, program, method], ["--quiet"]).ok()
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
