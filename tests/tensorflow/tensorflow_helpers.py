@@ -1,15 +1,18 @@
 """What the tests of recorded TensorFlow programs share."""
+import functools
 import importlib.util
 import json
 import os
+import tempfile
+from pathlib import Path
 
 import pytest
 
 import harness
+import nested
 
 OPERATION = "<tensorflow> "
 MADE_BY = "<tensorflow> operation made by"
-
 
 
 def is_installed(package):
@@ -23,13 +26,28 @@ needs_tensorflow = pytest.mark.skipif(
     reason="TensorFlow is not installed in this Python: pip install tensorflow-cpu")
 
 
-def environment(folder, **more):
-    """That of a program which has our packages: `folder` stands in for the .pth file of an environment."""
-    site = folder / "site"
-    site.mkdir(exist_ok=True)
-    (site / "sitecustomize.py").write_text((harness.ROOT / "python" / "gpumemprof.pth").read_text())
-    path = os.pathsep.join([str(site), str(harness.ROOT / "python")])
+@functools.cache
+def site():
+    """A folder that stands in for the .pth file of an environment."""
+    folder = nested.NESTS.enter_context(tempfile.TemporaryDirectory(prefix="gpumemprof-site-"))
+    (Path(folder) / "sitecustomize.py").write_text((harness.ROOT / "python" / "gpumemprof.pth").read_text())
+    return folder
+
+
+def environment(**more):
+    """That of a program which has our packages."""
+    path = os.pathsep.join([site(), str(harness.ROOT / "python")])
     return dict(os.environ, PYTHONPATH=path, TF_CPP_MIN_LOG_LEVEL="3", **more)
+
+
+def record(folder, argv):
+    """As harness.record() of a program in a process that has TensorFlow already."""
+    return nested.record(folder, argv, imports=("tensorflow",), env=environment(), timeout=300)
+
+
+def execute(argv, **more):
+    """As harness.execute() of such a program."""
+    return nested.execute(argv, imports=("tensorflow",), env=environment(**more), timeout=300)
 
 
 def last_json(done):

@@ -1,9 +1,8 @@
 """What the Python half notes of graphs, and that the program does not notice."""
 import json
-import subprocess
 
 import harness
-from tensorflow_helpers import environment, needs_tensorflow
+from tensorflow_helpers import environment, execute, last_json, needs_tensorflow
 
 pytestmark = needs_tensorflow
 
@@ -14,29 +13,24 @@ from gpumemprof._recorded import tf_graphs as _graphs
 """
 
 
-def run(folder, code, *arguments):
-    argv = [harness.PYTHON, "-c", BEGIN + code, *map(str, arguments)]
-    env = environment(folder)
-    env.pop("GPUMEMPROF_DIR", None)
-    done = subprocess.run(argv, capture_output=True, text=True, env=env, timeout=300)
-    assert done.returncode == 0, done.stderr[-2000:]
-    return json.loads(done.stdout.splitlines()[-1])
+def run(code, *arguments):
+    return last_json(execute([harness.PYTHON, "-c", BEGIN + code, *arguments]))
 
 
 def test_arming_imports_nothing_and_the_import_hook_takes_itself_away(tmp_path):
-    said = run(tmp_path, """
+    said = last_json(harness.execute([harness.PYTHON, "-c", BEGIN + """
 before = list(sys.meta_path)
 _graphs.arm(sys.argv[1])
 armed = [m for m in ("tensorflow", "numpy") if m in sys.modules]
 import tensorflow as tf
 ours = [f for f in sys.meta_path if type(f).__module__.startswith("tfmemprof")]
 print(json.dumps([armed, len(ours), [f in sys.meta_path for f in before]]))
-""", tmp_path)
+""", tmp_path], env=environment(), timeout=300))
     assert said == [[], 0, [True] * len(said[2])]
 
 
 def test_graphs_are_not_kept_alive_and_those_that_are_gone_are_counted(tmp_path):
-    said = run(tmp_path, """
+    said = run("""
 _graphs.arm(sys.argv[1])
 import tensorflow as tf
 def make():
@@ -56,7 +50,7 @@ print(json.dumps([graph() is None, _graphs.collect().as_json()]))
 
 
 def test_operations_of_a_loaded_model_have_no_lines_and_take_none_from_others(tmp_path):
-    document = run(tmp_path, """
+    document = run("""
 import tensorflow as tf
 class Model(tf.Module):
     @tf.function(input_signature=[tf.TensorSpec([2], tf.float32)])
@@ -74,7 +68,7 @@ print(json.dumps(_graphs.collect().as_json()))
 
 
 def test_one_name_in_two_places_is_said_to_be_unknown(tmp_path):
-    said = run(tmp_path, """
+    said = run("""
 _graphs.arm(sys.argv[1])
 import tensorflow as tf
 first = tf.function(lambda x: tf.add(x, 3, name="same"))
@@ -86,7 +80,7 @@ print(json.dumps(_graphs.collect().as_json()["operations"]["same"]))
 
 
 def test_no_time_leaves_operations_out_and_counts_them(tmp_path):
-    said = run(tmp_path, """
+    said = run("""
 _graphs.arm(sys.argv[1])
 import tensorflow as tf
 f = tf.function(lambda x: x * 2)
@@ -100,12 +94,12 @@ print(json.dumps([nothing["operations"], nothing["left_out"]["operations"]]))
 def test_without_a_graph_no_file_is_written(tmp_path):
     folder = tmp_path / "recording"
     folder.mkdir()
-    run(tmp_path, "_graphs.arm(sys.argv[1]); print(0)", folder)
+    run("_graphs.arm(sys.argv[1]); print(0)", folder)
     assert list(folder.iterdir()) == []
 
 
 def test_a_call_that_is_compiled_in_one_place_and_not_in_another_is_a_cluster_in_neither(tmp_path):
-    said = run(tmp_path, """
+    said = run("""
 from gpumemprof._recorded.tf_clusters import Clusters
 class Operation:
     def __init__(self, name, function, compiled):
@@ -128,7 +122,7 @@ print(json.dumps(found.by_name()))
 
 
 def test_scopes_of_graphs_have_the_path_of_keras_layers_and_none_where_graphs_do_not_agree(tmp_path):
-    said = run(tmp_path, """
+    said = run("""
 from gpumemprof._recorded import graph_scopes as scopes
 import tensorflow as tf
 def enter(scope, path):
@@ -145,7 +139,7 @@ print(json.dumps([scopes.paths, scopes.left_out]))
 
 
 def test_a_deleted_variable_takes_no_lines_from_any_graph(tmp_path):
-    said = run(tmp_path, """
+    said = run("""
 _graphs.arm(sys.argv[1])
 import tensorflow as tf
 def make():
@@ -168,7 +162,7 @@ print(json.dumps([freed() is None, _graphs.collect().as_json()]))
 
 
 def test_a_graph_that_cannot_be_asked_takes_nothing_from_the_others_and_is_said(tmp_path):
-    said = run(tmp_path, """
+    said = run("""
 _graphs.arm(sys.argv[1])
 import tensorflow as tf
 functions = [tf.function(lambda x, n=n: tf.add(x, 3, name=f"by_{n}")) for n in range(3)]

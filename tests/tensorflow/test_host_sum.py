@@ -4,7 +4,7 @@ import json
 import pytest
 
 import harness
-from tensorflow_helpers import environment, needs_tensorflow, of_tensorflow
+from tensorflow_helpers import environment, needs_tensorflow, of_tensorflow, record
 
 pytestmark = needs_tensorflow
 
@@ -17,7 +17,7 @@ def where(tmp_path_factory):
 @pytest.fixture(scope="module")
 def recorded(where):
     done = harness.record(where / "recording", [harness.PYTHON, harness.PROGRAMS / "tf_jitted.py"],
-                          env=environment(where), timeout=300).ok()
+                          env=environment(), timeout=300).ok()
     return of_tensorflow(harness.events(where / "recording")), harness.analysis(where / "recording"), done
 
 
@@ -72,7 +72,7 @@ for _ in range(40):
 def test_it_has_the_program_s_steps(tmp_path):
     program, recording = tmp_path / "keeps.py", tmp_path / "keeps"
     program.write_text(KEEPS)
-    harness.record(recording, [harness.PYTHON, program], env=environment(tmp_path), timeout=300).ok()
+    record(recording, [harness.PYTHON, program]).ok()
     (both,) = harness.analysis(recording)["sums"]
     assert both["peak"]["allocated_bytes"] >= 40 << 20
     told = harness.execute([harness.COMMAND, "diff", recording, "--steps", "5", "35", "--format", "json"]).ok()
@@ -84,12 +84,12 @@ def test_a_refused_request_has_its_size_which_the_error_does_not_tell(tmp_path):
     program, recording = tmp_path / "refused.py", tmp_path / "refused"
     program.write_text("import tensorflow as tf\nkept = tf.ones([256, 1024]); used = kept * 2; del used; last = tf.ones([8])\n"
                        "tf.fill([1 << 38], 1.0)\n")
-    done = harness.record(recording, [harness.PYTHON, program], env=environment(tmp_path), timeout=300)
+    done = harness.record(recording, [harness.PYTHON, program], env=environment(), timeout=300)
     assert done.rc == 1
     first = harness.execute([harness.COMMAND, "analyze", recording]).ok().stdout.decode().splitlines()[0]
     assert first.startswith("Out of memory: 1.00 TiB were refused at ")
     assert "/refused.py:3 <module>, with 1.00 MiB live on tensorflow:mklcpu. " in first and " free on the host" in first
     pytest.importorskip("duckdb", reason="DuckDB is not installed: scripts/setup tests")
     query = "SELECT confidence FROM findings WHERE kind = 'tensorflow_tf_function'"  # advice has none
-    rows = harness.execute([harness.COMMAND, "sql", recording, query, "--format", "json"], env=environment(tmp_path)).ok()
+    rows = harness.execute([harness.COMMAND, "sql", recording, query, "--format", "json"], env=environment()).ok()
     assert json.loads(rows.stdout) == [{"confidence": None}]

@@ -4,7 +4,7 @@ import collections
 import pytest
 
 import harness
-from tensorflow_helpers import environment, last_json, needs_tensorflow, of_tensorflow, operation
+from tensorflow_helpers import last_json, needs_tensorflow, of_tensorflow, operation, record
 
 pytestmark = needs_tensorflow
 FLOAT = 4
@@ -15,7 +15,7 @@ def trained(tmp_path_factory):
     """What the program said and the events of its training."""
     where = tmp_path_factory.mktemp("trained")
     program = [harness.PYTHON, harness.PROGRAMS / "tf_fit.py"]
-    done = harness.record(where / "recording", program, env=environment(where), timeout=300)
+    done = record(where / "recording", program)
     said = last_json(done)
     events = of_tensorflow(harness.events(where / "recording"))
     end = next(i for i, e in enumerate(events) if e["size_bytes"] >= said["end"] and e["action"] == "alloc")

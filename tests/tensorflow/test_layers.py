@@ -4,7 +4,7 @@ import collections
 import pytest
 
 import harness
-from tensorflow_helpers import environment, last_json, needs_tensorflow, of_tensorflow, operation
+from tensorflow_helpers import last_json, needs_tensorflow, of_tensorflow, operation, record
 
 pytestmark = needs_tensorflow
 VARIABLE, LAYER = "<tensorflow variable> ", "<tensorflow layer> "
@@ -22,7 +22,7 @@ def is_parameter(event):
 def trained(where, *arguments):
     """Each layer's parameters, in bytes, and the blocks of the optimizer that are live at the end of the training."""
     program = [harness.PYTHON, harness.PROGRAMS / "tf_layers.py", *arguments]
-    done = harness.record(where / "recording", program, env=environment(where), timeout=300)
+    done = record(where / "recording", program)
     said, live = last_json(done), {}
     for event in of_tensorflow(harness.events(where / "recording")):
         key = event["device"], event["address"]

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 import harness
-from tensorflow_helpers import (MADE_BY, environment, is_installed, last_json, needs_tensorflow, of_tensorflow,
-                                operation, unmatched_frees)
+from tensorflow_helpers import (MADE_BY, environment, execute, is_installed, last_json, needs_tensorflow, of_tensorflow,
+                                operation, record, unmatched_frees)
 
 pytestmark = needs_tensorflow
 FILLS = harness.PROGRAMS / "tf_fills.py"
@@ -23,11 +23,10 @@ def fills(request, tmp_path_factory):
     """What the program said, the events, the folder, and whether it was attached."""
     where = tmp_path_factory.mktemp("fills")
     folder = where / "recording"
-    env = environment(where, GPUMEMPROF_PROBE=str(probe()))
     if request.param == "preloaded":
-        done = harness.record(folder, [harness.PYTHON, FILLS], env=env, timeout=300)
+        done = record(folder, [harness.PYTHON, FILLS])
     else:
-        done = harness.execute([harness.PYTHON, FILLS, folder], env=env, timeout=300)
+        done = execute([harness.PYTHON, FILLS, folder], GPUMEMPROF_PROBE=str(probe()))
     return last_json(done), harness.events(folder), folder, request.param == "attached"
 
 
@@ -82,9 +81,8 @@ def test_nothing_is_lost(fills):
 
 
 def test_a_recorded_program_prints_what_it_prints_alone(tmp_path):
-    env = environment(tmp_path)
-    alone = harness.execute([harness.PYTHON, FILLS], env=env, timeout=300).ok()
-    recorded = harness.record(tmp_path / "recording", [harness.PYTHON, FILLS], env=env, timeout=300).ok()
+    alone = execute([harness.PYTHON, FILLS], GPUMEMPROF_PROBE=str(probe())).ok()
+    recorded = harness.record(tmp_path / "recording", [harness.PYTHON, FILLS], env=environment(), timeout=300).ok()
     assert recorded.stdout == alone.stdout
 
 
@@ -92,7 +90,7 @@ def test_a_recorded_program_prints_what_it_prints_alone(tmp_path):
 def profiled(tmp_path_factory):
     where = tmp_path_factory.mktemp("profiled")
     program = [harness.PYTHON, harness.PROGRAMS / "tf_profiled.py"]
-    done = harness.record(where / "recording", program, env=environment(where), timeout=300)
+    done = record(where / "recording", program)
     events = of_tensorflow(harness.events(where / "recording"))
     pool = [e for e in events if e["layer"] == "allocator"]
     assert len({e["device"] for e in pool}) == 1
@@ -141,7 +139,7 @@ def test_live_and_peak_bytes_are_those_of_get_memory_info(profiled):
 @pytest.mark.skipif(not is_installed("torch"), reason="PyTorch is not installed beside TensorFlow")
 def test_a_process_with_both_frameworks_shows_both(tmp_path):
     program = [harness.PYTHON, harness.PROGRAMS / "tf_and_torch.py"]
-    done = harness.record(tmp_path / "recording", program, env=environment(tmp_path), timeout=300).ok()
+    done = record(tmp_path / "recording", program).ok()
     of_torch, of_tf = map(int, done.stdout.split())
     events = harness.events(tmp_path / "recording")
     sizes = {e["size_bytes"]: e["device"] for e in harness.allocs(events) if e["layer"] != "driver"}

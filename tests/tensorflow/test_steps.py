@@ -4,7 +4,7 @@ import collections
 import pytest
 
 import harness
-from tensorflow_helpers import environment, last_json, needs_tensorflow, of_tensorflow, operation
+from tensorflow_helpers import last_json, needs_tensorflow, of_tensorflow, operation, record
 
 pytestmark = needs_tensorflow
 
@@ -14,7 +14,7 @@ def numbered(tmp_path_factory):
     """What the program said, the events of its pool, and the analysis of that."""
     where = tmp_path_factory.mktemp("numbered")
     program = [harness.PYTHON, harness.PROGRAMS / "tf_numbered.py"]
-    done = harness.record(where / "recording", program, env=environment(where), timeout=300)
+    done = record(where / "recording", program)
     events = [e for e in of_tensorflow(harness.events(where / "recording")) if e["layer"] == "allocator"]
     (device,) = [d for d in harness.analysis(where / "recording")["devices"] if d["layer"] == "allocator"
                  and d["framework"] == "tensorflow"]

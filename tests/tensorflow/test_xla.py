@@ -5,7 +5,7 @@ import json
 import pytest
 
 import harness
-from tensorflow_helpers import environment, last_json, needs_tensorflow, of_tensorflow
+from tensorflow_helpers import last_json, needs_tensorflow, of_tensorflow, record
 
 pytestmark = needs_tensorflow
 CLUSTER = "<tensorflow XLA cluster> "
@@ -14,8 +14,7 @@ CLUSTER = "<tensorflow XLA cluster> "
 @pytest.fixture(scope="module")
 def jitted(tmp_path_factory):
     where = tmp_path_factory.mktemp("jitted")
-    done = harness.record(where / "recording", [harness.PYTHON, harness.PROGRAMS / "tf_jitted.py"],
-                          env=environment(where), timeout=300)
+    done = record(where / "recording", [harness.PYTHON, harness.PROGRAMS / "tf_jitted.py"])
     return last_json(done), of_tensorflow(harness.events(where / "recording")), where / "recording"
 
 
