@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import documents
-import harness
+import nested
 import pytest
 import with_tensorflow
 
@@ -28,8 +28,8 @@ def test_runs_as_written_without_a_recorder(tmp_path, line):
 def run(line, basis, folder, recording):
     python = with_tensorflow.python(*(["matplotlib"] if line == 308 else []))
     program = [python, HERE / "run_tensorflow_block.py", str(line), basis]
-    popen = dict(cwd=folder, timeout=240, env=with_tensorflow.environment())
-    done = harness.record(recording, program, **popen) if recording else harness.execute(program, **popen)
+    popen = dict(cwd=folder, timeout=240, env=with_tensorflow.environment(), imports=("tensorflow",))
+    done = nested.record(recording, program, **popen) if recording else nested.execute(program, **popen)
     done.ok()
 
 
