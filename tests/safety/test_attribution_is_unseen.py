@@ -1,9 +1,12 @@
 """Naming modules, storages and steps changes nothing of the program: losses to the last bit, the operators that PyTorch's
 profiler lists, graphs, their breaks and recompilations, what is registered, what a debugger sees, and what is alive."""
 
+import os
+
 import pytest
 
 import harness
+import nested
 
 PROGRAM = harness.PROGRAMS / "unchanged.py"
 STRICT = ["-W", "error"]
@@ -18,7 +21,8 @@ WHAT = {
 def test_a_program_prints_the_same_with_and_without_a_recorder(record, what):
     pytest.importorskip("torch")
     argv = [harness.PYTHON, *WHAT[what], PROGRAM, what]
-    without = harness.execute(argv, timeout=300).ok()
+    env = {**os.environ, "PYTHONWARNINGS": "error"} if WHAT[what] else None
+    without = nested.execute([harness.PYTHON, PROGRAM, what], env=env, timeout=300).ok()
     with_us = record(argv, timeout=300).ok()
     assert with_us.stdout == without.stdout
     printed = with_us.printed()

@@ -1,6 +1,9 @@
 """A look at who holds the tensors, at the worst moments that a program can have: what it runs goes on as it was."""
 
+import os
+
 import harness
+import nested
 import pytest
 
 pytest.importorskip("torch")
@@ -139,8 +142,9 @@ def test_the_program_goes_on_as_it_was(program):
 
 @pytest.mark.parametrize("what", ["compiled", "watched", "explained"])
 def test_a_program_prints_the_same_when_it_is_looked_at_from_its_first_blocks_on(record, what):
-    argv = [harness.PYTHON, "-W", "error", harness.PROGRAMS / "unchanged.py", what]
-    without = harness.execute(argv, timeout=300).ok()
+    program = [harness.PROGRAMS / "unchanged.py", what]
+    without = nested.execute([harness.PYTHON, *program], env={**os.environ, "PYTHONWARNINGS": "error"}, timeout=300).ok()
+    argv = [harness.PYTHON, "-W", "error", *program]
     with_us = record(argv, options=["--explain-leaks"], timeout=300).ok()
     assert with_us.stdout == without.stdout
     assert list(with_us.folder.glob("holders.*.json"))
