@@ -8,18 +8,18 @@ import harness
 import pytest
 import runs
 from commands import snapshots
-from page_client import NONE
+from page_client import NONE, page_of
 
 DIMENSIONS = ["category", "module", "line", "stack", "stream", "process", "thread", "none"]
 
 
-@pytest.fixture(params=runs.RUNS, ids=lambda path: path.name)
-def run(request, view):
+@pytest.fixture(scope="module", params=runs.RUNS, ids=lambda path: path.name)
+def run(request):
     """The page of a run, its devices by index, and what `analyze` says of each."""
-    page = view(request.param)
-    devices = page.run()["files"][0]["devices"]
     report = runs.analysis(request.param)
-    return page, devices, [runs.device_of(report, device["name"]) for device in devices]
+    with page_of([harness.COMMAND], request.param) as page:
+        devices = page.run()["files"][0]["devices"]
+        yield page, devices, [runs.device_of(report, device["name"]) for device in devices]
 
 
 def sums_by_column(header, columns):
