@@ -23,7 +23,7 @@ FINISHED_AT, FINISHED_BYTES = 1216, 8  # format.h: FinishedFile.bytes, not zero 
 
 TORCH = ("torch._dynamo", "torch.utils.data")  # what an optimizer imports, and a loader
 BASE = dict(os.environ)
-READ_AT_START = ("CUDA_", "GPUMEMPROF_", "LD_", "MKL_", "OMP_", "PYTHON", "TF_", "TORCH_")
+READ_AT_START = ("CUDA_", "GPUMEMPROF_", "KERAS_", "LD_", "MKL_", "OMP_", "PYTHON", "TF_", "TORCH_")
 
 
 class Nest:

@@ -4,6 +4,7 @@ import json
 import pytest
 
 import harness
+import nested
 from jax_helpers import environment, python
 
 EXAMPLE = harness.ROOT / "examples" / "frameworks_side_by_side.py"
@@ -13,23 +14,30 @@ FLOAT = 4
 PARAMETERS = {name: (i * o + o) * FLOAT for name, (i, o) in LAYERS.items()}
 
 
-def record(where, backend, *options):
-    env = environment(where, KERAS_BACKEND=backend, TF_ENABLE_ONEDNN_OPTS="0")  # one allocator on the CPU
-    harness.record(where / backend, [python("keras", *BACKENDS), EXAMPLE, "--model", *options], env=env, timeout=300).ok()
-    return where / backend
+@pytest.fixture(scope="module")
+def where(tmp_path_factory):
+    return tmp_path_factory.mktemp("recorded")
+
+
+def recordings(where, name, *options):
+    """By backend."""
+    folders = {backend: where / f"{name}_{backend}" for backend in BACKENDS}
+    argv = [python("keras", *BACKENDS), EXAMPLE, "--model", *options]
+    for backend, folder in folders.items():
+        env = environment(where, KERAS_BACKEND=backend, TF_ENABLE_ONEDNN_OPTS="0")  # one allocator on the CPU
+        nested.record(folder, argv, imports=("keras",), env=env, timeout=300).ok()
+    return folders
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory):
-    """Recordings of a model that was built and called once, by backend."""
-    where = tmp_path_factory.mktemp("built")
-    return {backend: record(where, backend) for backend in BACKENDS}
+def built(where):
+    """Of a model that was built and called once."""
+    return recordings(where, "built")
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory):
-    where = tmp_path_factory.mktemp("trained")
-    return {backend: record(where, backend, "--steps", "3") for backend in BACKENDS}
+def trained(where):
+    return recordings(where, "trained", "--steps", "3")
 
 
 def diff(a, b, *options):
