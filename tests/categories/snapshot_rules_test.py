@@ -5,6 +5,7 @@ the same run is written as the snapshot that PyTorch would have made of it: stac
 hold one category in the recording, the snapshot must find it in these stacks.
 """
 
+import functools
 import json
 import os
 import shutil
@@ -26,14 +27,21 @@ SCHEMA = json.loads((harness.ROOT / "docs" / "schemas" / "analysis.schema.json")
 OF_ONE_SIZE = {"buffer": "parameter"}  # no stack tells them apart
 
 
-def analysed(folder, name):
-    """The recording's device, and its events."""
-    shutil.copy(PROGRAMS / "measured.py", folder)
-    shutil.copy(PROGRAMS / f"{name}.py", folder)
-    recording = folder / "recording"
-    harness.record(recording, [sys.executable, folder / f"{name}.py"], env=ENVIRONMENT, timeout=300).ok()
-    (device,) = [d for d in harness.analysis(recording)["devices"] if d["device"] == "cpu"]
-    return device, [e for e in harness.events(recording) if e["device"] == "cpu"]
+@pytest.fixture(scope="module")
+def analysed(tmp_path_factory):
+    """analysed(NAME): the recording's device, and its events."""
+
+    @functools.cache
+    def recorded(name):
+        folder = tmp_path_factory.mktemp(name)
+        shutil.copy(PROGRAMS / "measured.py", folder)
+        shutil.copy(PROGRAMS / f"{name}.py", folder)
+        recording = folder / "recording"
+        harness.record(recording, [sys.executable, folder / f"{name}.py"], env=ENVIRONMENT, timeout=300).ok()
+        (device,) = [d for d in harness.analysis(recording)["devices"] if d["device"] == "cpu"]
+        return device, [e for e in harness.events(recording) if e["device"] == "cpu"]
+
+    return recorded
 
 
 def by_stack(device):
@@ -109,9 +117,9 @@ def test_the_program_of_several_processes_refuses_wrong_arguments(arguments, tmp
 
 
 @pytest.mark.parametrize("name", cases())
-def test_a_snapshot_of_a_run_has_the_categories_of_its_recording(name, tmp_path):
+def test_a_snapshot_of_a_run_has_the_categories_of_its_recording(name, analysed, tmp_path):
     """Stack by stack; and once more as on a GPU, where backward has no Python frames, in the sum of each category."""
-    recorded, events = analysed(tmp_path, name)
+    recorded, events = analysed(name)
     for on_own_thread in (False, True):
         found = ruled(tmp_path, events, on_own_thread)
         right, unknown, wrong = shares(recorded, found, not on_own_thread)
@@ -121,8 +129,8 @@ def test_a_snapshot_of_a_run_has_the_categories_of_its_recording(name, tmp_path)
             found["category_confidence_at_peak"].values())
 
 
-def test_the_reports_say_how_sure_they_are(tmp_path):
-    _, events = analysed(tmp_path, "checkpointing")
+def test_the_reports_say_how_sure_they_are(analysed, tmp_path):
+    _, events = analysed("checkpointing")
     path = rebuilt.write(tmp_path / "snapshot.pickle", rebuilt.snapshot_of(events))
     jsonschema.Draft202012Validator(SCHEMA).validate(harness.analysis(path))
     text = harness.execute([harness.COMMAND, "analyze", path]).ok().stdout.decode()
