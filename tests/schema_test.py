@@ -7,6 +7,7 @@ import time
 
 import harness
 import jsonschema
+import nested
 import pytest
 
 SCHEMAS = harness.ROOT / "docs" / "schemas"
@@ -36,7 +37,7 @@ def recording(tmp_path_factory):
     folder = tmp_path_factory.mktemp("schema")
     program = folder / "net.py"
     program.write_text(PROGRAM)
-    return harness.record(folder / "recording", [harness.PYTHON, program]).ok().folder
+    return nested.record(folder / "recording", [harness.PYTHON, program]).ok().folder
 
 
 @pytest.fixture(scope="module")

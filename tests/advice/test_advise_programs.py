@@ -7,6 +7,7 @@ from pathlib import Path
 
 import harness
 import jsonschema
+import nested
 import pytest
 
 pytest.importorskip("torch")
@@ -120,7 +121,7 @@ def test_a_change_that_is_not_known_fails_the_run(tmp_path):
 @pytest.mark.slow
 def test_analyze_says_the_same(tmp_path):
     program = PROGRAMS / "gull.py"
-    harness.record(tmp_path / "r", [sys.executable, program], ["-q"]).ok()
+    nested.record(tmp_path / "r", [sys.executable, program], ["-q"]).ok()
     written = tmp_path / "report.md"
     done = harness.execute([harness.COMMAND, "analyze", tmp_path / "r", "--optimize", "--report", written]).ok()
     assert b"\n1 suggestion\n  checkpoint_file_kept" in done.stdout

@@ -5,6 +5,7 @@ import subprocess
 
 import harness
 import jsonschema
+import nested
 import pytest
 from carried_page import CarriedPage, has_no_network
 
@@ -191,8 +192,8 @@ def test_truncated_and_flipped_files_never_crash(tmp_path):
             assert done.returncode in (0, 2), (position, done)
 
 
-def test_the_timeline_of_a_recording_is_drawn_too(tmp_path, record):
-    folder = record([harness.PYTHON, "-c", "import torch; x = torch.ones(1 << 20)"]).ok().folder
+def test_the_timeline_of_a_recording_is_drawn_too(tmp_path):
+    folder = nested.record(tmp_path / "r", [harness.PYTHON, "-c", "import torch; x = torch.ones(1 << 20)"]).ok().folder
     done = analyze(folder, "--visualization", "--plot-dir", tmp_path / "p").ok()
     assert b"Wrote " in done.stdout
     page = CarriedPage((tmp_path / "p" / "memory_timeline.html").read_text())

@@ -5,6 +5,7 @@ import re
 
 import harness
 import jsonschema
+import nested
 import pytest
 import snapshots
 
@@ -70,8 +71,8 @@ def test_a_board_that_does_not_hold_the_peak_has_no_share_of_it():
     assert "a day" not in call("analyze", SNAPSHOT, "--price", "2.49/h", "--capacity", "1MiB").ok().stdout.decode().split("Waste: ")[1].splitlines()[0]
 
 
-def test_a_peak_in_the_host_s_memory_is_on_no_board(record):
-    recording = record([harness.PYTHON, "-c", "import torch; kept = torch.ones(10**6)"]).ok().folder
+def test_a_peak_in_the_host_s_memory_is_on_no_board(tmp_path):
+    recording = nested.record(tmp_path / "r", [harness.PYTHON, "-c", "import torch; kept = torch.ones(10**6)"]).ok().folder
     for command in ("analyze", "advise"):
         cost = cost_of(recording, "--price", "2/h", command=command)
         assert cost["need_bytes"] is None and "host's memory" in cost["unknown"]["need_bytes"]

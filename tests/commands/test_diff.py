@@ -6,6 +6,7 @@ import re
 import sys
 
 import harness
+import nested
 import pytest
 from carried_page import CarriedPage, has_no_network
 
@@ -151,7 +152,7 @@ if len(sys.argv) > 1:
 
 
 def test_a_run_that_failed_is_told_before_its_figures(tmp_path):
-    a = harness.record(tmp_path / "a", [harness.PYTHON, "-c", BESIDE], ["-q"]).ok().folder
+    a = nested.record(tmp_path / "a", [harness.PYTHON, "-c", BESIDE], ["-q"]).ok().folder
     b = harness.record(tmp_path / "b", [harness.PYTHON, "-c", FILLS], ["-q"]).folder
     lines = harness.execute([harness.COMMAND, "diff", a, b]).ok().stdout.decode().splitlines()
     assert lines[0].endswith(", until B failed") and lines[1].startswith("B: Out of memory: 64.0 MiB were refused at <string>:7 <module>")
@@ -159,7 +160,7 @@ def test_a_run_that_failed_is_told_before_its_figures(tmp_path):
 
 
 def test_memories_that_are_not_compared_are_named_where_they_differ(tmp_path):
-    a = harness.record(tmp_path / "a", [harness.PYTHON, "-c", BESIDE], ["-q"]).ok().folder
+    a = nested.record(tmp_path / "a", [harness.PYTHON, "-c", BESIDE], ["-q"]).ok().folder
     b = harness.record(tmp_path / "b", [harness.PYTHON, "-c", BESIDE, "3"], ["-q"]).ok().folder
     told = harness.execute([harness.COMMAND, "diff", a, b]).ok().stdout.decode()
     assert told.startswith("A and B have the same peak: 8.00 MiB on cpu\nAfter the last allocation ")
@@ -187,7 +188,7 @@ def test_a_leak_that_the_exit_frees_is_there_at_the_end(tmp_path):
         "    net.zero_grad()\n"
         "    if len(sys.argv) > 1: kept.append(x)\n"
     )
-    runs = [harness.record(tmp_path / name, [harness.PYTHON, program, *words]).ok().folder for name, words in (("a", []), ("b", ["leak"]))]
+    runs = [nested.record(tmp_path / name, [harness.PYTHON, program, *words]).ok().folder for name, words in (("a", []), ("b", ["leak"]))]
     document = json.loads(diff(*runs, "--format", "json").ok().stdout)
     more = 19 * 256 * 64 * 4  # the last x is live in both
     assert document["end"]["delta_bytes"] == more

@@ -3,6 +3,7 @@ import collections
 import re
 
 import harness
+import nested
 import pytest
 from carried_page import CarriedPage
 from recorded_steps import Replay, format_bytes, line_of, record_steps, size_of
@@ -97,7 +98,7 @@ def test_text_and_page_have_the_same_paragraph(recording, tmp_path):
 def test_without_stacks_and_categories_it_says_less(tmp_path):
     program = tmp_path / "plain.py"
     program.write_text("import torch\nkept = [torch.empty(1_000_000, dtype=torch.uint8) for _ in range(3)]\n")
-    folder = harness.record(tmp_path / "r", [harness.PYTHON, program], ["--stacks", "none"]).ok().folder
+    folder = nested.record(tmp_path / "r", [harness.PYTHON, program], ["--stacks", "none"]).ok().folder
     said = harness.analysis(folder)
     assert "; their types are unknown, because " in said["explanation"]
     assert "Which line allocated them is unknown: no stack was recorded." in said["explanation"]

@@ -4,6 +4,7 @@ import json
 import re
 
 import harness
+import nested
 import pytest
 from carried_page import CarriedPage, has_no_network
 from recorded_steps import Replay, record_steps, size_of
@@ -160,6 +161,6 @@ def test_wrong_use_is_one_line_and_2(recording, argv, why):
 def test_what_is_not_known_is_said(tmp_path):
     program = tmp_path / "plain.py"
     program.write_text("import torch\nkept = torch.ones(1000)\n")
-    folder = harness.record(tmp_path / "r", [harness.PYTHON, program], ["--stacks", "none"]).ok().folder
+    folder = nested.record(tmp_path / "r", [harness.PYTHON, program], ["--stacks", "none"]).ok().folder
     done = export(folder, "--to", "folded", "--by", "category")
     assert done.rc == 2 and b"by category: unknown, because" in done.stderr

@@ -3,6 +3,7 @@
 import collections
 
 import harness
+import nested
 
 # Two functions keep a block each; a third lets go of its own, larger one in between. Sizes are argv.
 ACME = """
@@ -25,11 +26,11 @@ later = acme_keep(int(sys.argv[1]) // 2)
 """
 
 
-def record_acme(folder, keep, spike, name="acme_train.py"):
+def record_acme(folder, keep, spike, name="acme_train.py", record=nested.record):
     folder.mkdir(parents=True, exist_ok=True)
     program = folder / name
     program.write_text(ACME)
-    return harness.record(folder / "recording", [harness.PYTHON, program, keep, spike]).ok().folder
+    return record(folder / "recording", [harness.PYTHON, program, keep, spike]).ok().folder
 
 
 def export(folder, *options):

@@ -12,7 +12,7 @@ pb = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2", re
 
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory):
-    return record_acme(tmp_path_factory.mktemp("perfetto"), 1_000_000, 3_000_000)
+    return record_acme(tmp_path_factory.mktemp("perfetto"), 1_000_000, 3_000_000, record=harness.record)
 
 
 @pytest.fixture(scope="module")

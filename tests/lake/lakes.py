@@ -4,6 +4,7 @@ import collections
 import json
 
 import harness
+import nested
 import pyarrow.parquet as pq
 
 REAL = harness.ROOT.parent / "shared" / "snapshots"
@@ -39,7 +40,7 @@ def record_training(folder, name="training"):
     folder.mkdir(parents=True, exist_ok=True)
     program = folder / f"{name}.py"
     program.write_text(TRAIN)
-    return harness.record(folder / name, [harness.PYTHON, program]).ok().folder
+    return nested.record(folder / name, [harness.PYTHON, program]).ok().folder
 
 
 def run(argv, **popen):

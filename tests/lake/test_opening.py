@@ -6,6 +6,7 @@ import shutil
 import duckdb
 import harness
 import lakes
+import nested
 import pyarrow.parquet as pq
 import pytest
 
@@ -179,7 +180,7 @@ def test_names_of_functions_are_data(tmp_path):
     name = "f');COPY(SELECT 1)TO'x'--"
     program = tmp_path / "program.py"
     program.write_text(f"import torch\ncode = compile('block = torch.empty(7777, dtype=torch.uint8)', {name!r}, 'exec')\nexec(code, globals())\n")
-    recording = harness.record(tmp_path / "recording", [harness.PYTHON, program]).ok().folder
+    recording = nested.record(tmp_path / "recording", [harness.PYTHON, program]).ok().folder
     rows = lakes.ask("SELECT line, size_bytes FROM peak_by_line WHERE size_bytes = 7777", recording)
     assert [row["line"] for row in rows] == [f"{name}:1 <module>"]
 

@@ -16,6 +16,7 @@ import time
 
 import harness
 import lakes
+import nested
 import pytest
 from gpumemprof._children.sql.daily import queries
 
@@ -99,7 +100,7 @@ def test_what_grew_is_the_difference_of_the_lines(training, tmp_path):
     other = lakes.record_training(tmp_path, "longer")
     program = tmp_path / "longer.py"
     program.write_text(lakes.TRAIN.replace("3_000_001", "5_000_001"))
-    harness.record(tmp_path / "grown", [harness.PYTHON, program]).ok()
+    nested.record(tmp_path / "grown", [harness.PYTHON, program]).ok()
     rows = lakes.ask("SELECT * FROM grew('longer', 'grown')", other, tmp_path / "grown")
     assert rows[0]["grown_bytes"] == 2_000_000 and rows[0]["line"].endswith(f"longer.py:{spike_line()} <module>")
     assert all(row["grown_bytes"] == 0 for row in rows[1:])

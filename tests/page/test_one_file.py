@@ -7,6 +7,7 @@ import urllib.parse
 import zlib
 
 import harness
+import nested
 import pytest
 import runs
 from carried_page import CarriedPage
@@ -64,7 +65,7 @@ def test_it_says_why_no_settings_can_be_replayed(tmp_path):
     """A recording of the CPU, whose allocator is malloc."""
     pytest.importorskip("torch")
     folder, out = tmp_path / "r", tmp_path / "page.html"
-    harness.record(folder, [harness.PYTHON, "-c", "import torch; kept = torch.ones(1 << 20)"], ["-q"]).ok()
+    nested.record(folder, [harness.PYTHON, "-c", "import torch; kept = torch.ones(1 << 20)"], ["-q"]).ok()
     done = harness.execute([harness.COMMAND, "view", "--html", out, folder])
     if b"built without its page" in done.stderr:
         pytest.skip("this command was built without its page")

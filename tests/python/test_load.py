@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import harness
+import nested
 import numpy as np
 import pytest
 
@@ -46,7 +47,7 @@ def command(*argv):
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory):
     folder = tmp_path_factory.mktemp("load") / "run"
-    harness.record(folder, [sys.executable, harness.PROGRAMS / "known.py"]).ok()
+    nested.record(folder, [sys.executable, harness.PROGRAMS / "known.py"]).ok()
     return folder
 
 

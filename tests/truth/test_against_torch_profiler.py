@@ -5,6 +5,7 @@ import json
 import pytest
 
 import harness
+import nested
 
 BEGIN_BYTES, END_BYTES = 1_234_567, 1_234_569  # the markers of transformer_profiled.py
 
@@ -26,7 +27,7 @@ def window(items, size_of):
 @pytest.fixture(scope="module")
 def both(tmp_path_factory):
     folder = tmp_path_factory.mktemp("transformer")
-    harness.record(folder / "recording", [harness.PYTHON, harness.PROGRAMS / "transformer_profiled.py", folder / "trace.json"]).ok()
+    nested.record(folder / "recording", [harness.PYTHON, harness.PROGRAMS / "transformer_profiled.py", folder / "trace.json"]).ok()
     return harness.events(folder / "recording"), harness.analysis(folder / "recording"), profiler_events(folder / "trace.json")
 
 

@@ -2,6 +2,7 @@
 import pytest
 
 import harness
+import nested
 
 WHOLE_FRAMES = 128  # stacks up to this are kept whole
 
@@ -9,7 +10,7 @@ WHOLE_FRAMES = 128  # stacks up to this are kept whole
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory):
     folder = tmp_path_factory.mktemp("shapes") / "recording"
-    done = harness.record(folder, [harness.PYTHON, harness.PROGRAMS / "shapes.py"]).ok()
+    done = nested.record(folder, [harness.PYTHON, harness.PROGRAMS / "shapes.py"]).ok()
     expected = {e["size"]: e for e in done.printed()}
     assert len(expected) > 400
     return harness.by_size(harness.events(folder)), expected
