@@ -3,6 +3,7 @@ import json
 import subprocess
 
 import harness
+import nested
 import pytest
 from carried_page import CarriedPage, words_of
 
@@ -150,8 +151,8 @@ def test_an_exception_that_ended_the_program_is_said_with_its_line(tmp_path, whe
     program = tmp_path / "raises.py"
     program.write_text(RAISES)
     done = harness.record(tmp_path / "r", [harness.PYTHON, program, where])
-    plain = subprocess.run([harness.PYTHON, program, where], capture_output=True, timeout=120)
-    assert (done.rc, done.stdout) == (plain.returncode, plain.stdout)
+    plain = nested.execute([harness.PYTHON, program, where])
+    assert (done.rc, done.stdout) == (plain.rc, plain.stdout)
     end = harness.analysis(done.folder)["end"]
     if line is None:  # an exception that a thread did not catch ended no program
         assert done.rc == 0 and end["failure"] is None and end["uncaught"] == []

@@ -2,6 +2,7 @@
 import re
 
 import harness
+import nested
 import pytest
 from carried_page import CarriedPage
 
@@ -83,10 +84,10 @@ def test_one_within_a_model_has_the_line_of_the_program(tmp_path):
 
 
 def test_one_that_nobody_caught_is_the_end_and_no_other(tmp_path):
-    done = record(tmp_path, [MOST], True)
-    with (done.folder.parent / "catches.py").open("a") as program:
-        program.write(f"torch.empty({4 * MOST}, dtype=torch.uint8)\n")
-    again = harness.record(tmp_path / "again", [harness.PYTHON, tmp_path / "catches.py"])
+    program = tmp_path / "catches.py"
+    text = CATCHES.replace("SIZES", str([MOST])).replace("GOES_ON", "True")
+    program.write_text(f"{text}torch.empty({4 * MOST}, dtype=torch.uint8)\n")
+    again = harness.record(tmp_path / "again", [harness.PYTHON, program])
     assert again.rc == 1
     end = harness.analysis(again.folder)["end"]
     assert [one["requested_bytes"] for one in end["refused"]] == [4 * MOST]

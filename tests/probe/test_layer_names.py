@@ -2,6 +2,7 @@
 import os
 
 import harness
+import nested
 
 PROGRAM = """
 import ctypes, threading, torch
@@ -21,8 +22,8 @@ set_layer(names[0]); kept.append(make(1009))
 """
 
 
-def test_a_name_is_of_its_thread_until_the_next_one(record):
-    found = harness.by_size(harness.events(record([harness.PYTHON, "-c", PROGRAM]).ok().folder))
+def test_a_name_is_of_its_thread_until_the_next_one(tmp_path):
+    found = harness.by_size(harness.events(nested.record(tmp_path / "r", [harness.PYTHON, "-c", PROGRAM]).ok().folder))
     names = {}
     for size in range(1001, 1010):
         (event,) = found[size]

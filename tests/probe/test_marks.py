@@ -6,20 +6,22 @@ from pathlib import Path
 import pytest
 
 import harness
+import nested
 from probe import exact
 from probe.raw_records import Raw
 
 PROGRAM = Path(__file__).parent / "marks_programs.py"
 
 
-@pytest.fixture
-def recorded(tmp_path):
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("recording")
+
     def run(name, *, files=1):
-        folder = tmp_path / "recording"
-        folder.mkdir()
+        before = harness.files(folder)
         env = {**os.environ, "LD_PRELOAD": exact.library(), "GPUMEMPROF_DIR": str(folder)}
-        done = harness.execute([harness.PYTHON, PROGRAM, name], env=env, timeout=120).ok()
-        found = [Raw(file) for file in harness.files(folder)]
+        done = nested.execute([harness.PYTHON, PROGRAM, name], env=env).ok()
+        found = [Raw(file) for file in harness.files(folder) if file not in before]
         assert len(found) == files
         return json.loads(done.stdout), *found
 

@@ -6,6 +6,7 @@ import weakref
 
 import harness
 import jsonschema
+import nested
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -85,8 +86,8 @@ def recording(tmp_path_factory):
     folder = tmp_path_factory.mktemp("holders")
     program = folder / "held.py"
     program.write_text(PROGRAM)
-    plain = harness.execute([harness.PYTHON, program]).ok()
-    done = harness.record(folder / "recording", [harness.PYTHON, program], ["--explain-leaks", "-q"], timeout=300).ok()
+    plain = nested.execute([harness.PYTHON, program]).ok()
+    done = nested.record(folder / "recording", [harness.PYTHON, program], ["--explain-leaks"], timeout=300).ok()
     assert (done.stdout, done.stderr) == (plain.stdout, plain.stderr)
     return done.folder
 
@@ -259,7 +260,7 @@ def test_a_graph_keeps_its_leaves_with_their_gradients():
 def test_why_alive_of_a_line_is_who_holds_what_it_allocated(tmp_path):
     program = tmp_path / "asking.py"
     program.write_text(ASKING)
-    done = harness.record(tmp_path / "recording", [harness.PYTHON, program], ["-q"], timeout=300).ok()
+    done = nested.record(tmp_path / "recording", [harness.PYTHON, program], ["-q"], timeout=300).ok()
     first, second, freed, no_such_file = json.loads(done.stdout)
     assert [(one["name"], one["owner"], one["storages"]) for one in first] == [("Table.store", "attribute", 5)]
     assert [(one["name"], one["owner"], one["storages"]) for one in second] == [("losses", "variable", 5)]
