@@ -10,6 +10,7 @@ import time
 
 import anyio
 import harness
+import nested
 import pytest
 from speaking import FIXTURES, run, talk
 
@@ -34,7 +35,7 @@ def folder(tmp_path_factory):
     for name, size in (("before", 2_000_003), ("after", 5_000_003)):
         program = place / f"{name}.py"
         program.write_text(PROGRAM.format(size=size))
-        harness.record(place / name, [harness.PYTHON, program]).ok()
+        nested.record(place / name, [harness.PYTHON, program]).ok()
     shutil.copy(FIXTURES / "streams_2.13.pickle", place / "snapshot.pickle")
     (place / "train.log").write_text(OOM + "\n")
     return place

@@ -7,6 +7,7 @@ import shutil
 import string
 
 import harness
+import nested
 import pytest
 from gpumemprof._children.mcp.pages import MOST_TOKENS, page_of, tokens_of
 from speaking import FIXTURES, run, talk
@@ -76,7 +77,7 @@ def test_a_source_file_that_a_recording_names_is_not_read(tmp_path):
     given.mkdir()
     program = tmp_path / "program.py"
     program.write_text(f"import torch\nkept = torch.empty(9_000_000)  # {SECRET}\n")
-    harness.record(given / "run", [harness.PYTHON, program]).ok()
+    nested.record(given / "run", [harness.PYTHON, program]).ok()
     assert SECRET in run(["analyze", given / "run"]).ok().stdout.decode()
 
     async def use(speaker):

@@ -11,6 +11,7 @@ import time
 import urllib.request
 
 import harness
+import nested
 import pytest
 
 FIXTURES = harness.ROOT / "tests" / "fixtures" / "recordings"
@@ -48,7 +49,7 @@ def recordings(tmp_path_factory):
     for name, size in (("before", BEFORE), ("after", AFTER)):
         program = place / "train.py"
         program.write_text(PROGRAM.format(size=size))
-        harness.record(place / name, [harness.PYTHON, program]).ok()
+        nested.record(place / name, [harness.PYTHON, program]).ok()
     return place
 
 
