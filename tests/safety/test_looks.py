@@ -7,6 +7,7 @@ import nested
 import pytest
 
 pytest.importorskip("torch")
+STRICT = {**os.environ, "PYTHONWARNINGS": "error"}  # as -W error
 
 # What PyTorch's graph saved dies in its C++ code, which tells Python of it while its own pointer still leads there.
 DIES_IN_BACKWARD = """
@@ -137,13 +138,13 @@ for wrong in (None, 1, outer):
     ids=["dies in backward", "other thread", "finalizers", "in a trace function", "variables"],
 )  # fmt: skip
 def test_the_program_goes_on_as_it_was(program):
-    harness.execute([harness.PYTHON, "-W", "error", "-c", program]).ok()
+    nested.execute([harness.PYTHON, "-c", program], env=STRICT).ok()
 
 
 @pytest.mark.parametrize("what", ["compiled", "watched", "explained"])
 def test_a_program_prints_the_same_when_it_is_looked_at_from_its_first_blocks_on(record, what):
     program = [harness.PROGRAMS / "unchanged.py", what]
-    without = nested.execute([harness.PYTHON, *program], env={**os.environ, "PYTHONWARNINGS": "error"}, timeout=300).ok()
+    without = nested.execute([harness.PYTHON, *program], env=STRICT, timeout=300).ok()
     argv = [harness.PYTHON, "-W", "error", *program]
     with_us = record(argv, options=["--explain-leaks"], timeout=300).ok()
     assert with_us.stdout == without.stdout
