@@ -103,6 +103,13 @@ def out_of_sight():
     pytest.skip("needs a /proc of its own (unshare --pid --mount-proc)")
 
 
+@functools.cache
+def has(python, module):
+    """Whether a Python finds a module, which is not imported."""
+    found = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({module!r}) is None)"
+    return subprocess.run([python, "-c", found], capture_output=True, check=False).returncode == 0
+
+
 def without_package():
     """Options of Python and an environment in which PyTorch is there and the package is not, as its .pth file is not read."""
     return ["-S"], {**os.environ, "PYTHONPATH": sysconfig.get_paths()["purelib"]}

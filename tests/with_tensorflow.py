@@ -3,7 +3,6 @@
 import functools
 import importlib.util
 import os
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -34,15 +33,9 @@ def python(*modules):
     if path is None:
         pytest.skip(f"needs tensorflow: neither this Python nor {VENV} has it")
     for module in modules:
-        if not _has(path, module):
+        if not harness.has(path, module):
             pytest.skip(f"needs {module} beside tensorflow in {path}")
     return path
-
-
-@functools.cache
-def _has(path, module):
-    found = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({module!r}) is None)"
-    return subprocess.run([path, "-c", found], capture_output=True, check=False).returncode == 0
 
 
 def environment(**more):

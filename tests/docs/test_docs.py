@@ -22,7 +22,7 @@ def python_with(module):
     """An interpreter that has it: this one, or that of the environment which scripts/test-integrations makes."""
     if importlib.util.find_spec(module) is not None:
         return sys.executable
-    if not INTEGRATIONS.exists() or harness.execute([INTEGRATIONS, "-c", f"import {module}"]).rc != 0:
+    if not INTEGRATIONS.exists() or not harness.has(INTEGRATIONS, module):
         pytest.skip(f"needs {module}: scripts/test-integrations installs it")
     return INTEGRATIONS
 
@@ -33,8 +33,10 @@ def run_text(folder, text, name, python=sys.executable):
     # No display, no GPU; MLflow's folder of files wants to be asked for.
     env = dict(os.environ, MPLBACKEND="Agg", CUDA_VISIBLE_DEVICES="", MLFLOW_ALLOW_FILE_STORE="true",
                MLFLOW_TRACKING_URI=(folder / "mlruns").as_uri())
-    runs = nested if python == sys.executable else harness
-    return runs.execute([python, script], cwd=folder, env=env, timeout=150).ok()
+    if python != sys.executable:
+        return harness.execute([python, script], cwd=folder, env=env, timeout=150).ok()
+    imports = ("tensorflow",) if "import tensorflow" in text else nested.TORCH
+    return nested.execute([python, script], imports=imports, cwd=folder, env=env, timeout=150).ok()
 
 
 @pytest.mark.parametrize("page", PROGRAMS)

@@ -2,7 +2,6 @@
 
 import functools
 import os
-import subprocess
 import sys
 
 import pytest
@@ -17,15 +16,9 @@ def find():
     """The interpreter's path: GPUMEMPROF_JAX_PYTHON's, that of build/venvs/jax, or this one; None where none has jax."""
     named = os.environ.get("GPUMEMPROF_JAX_PYTHON")
     for path in filter(None, [named, str(VENV) if VENV.exists() else None, sys.executable]):
-        if has(path, "jax"):
+        if harness.has(path, "jax"):
             return path
     return None
-
-
-@functools.cache
-def has(path, module):
-    found = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({module!r}) is None)"
-    return subprocess.run([path, "-c", found], capture_output=True, check=False).returncode == 0
 
 
 def python(*modules):
@@ -34,7 +27,7 @@ def python(*modules):
     if path is None:
         pytest.skip(f"needs jax: neither this Python nor {VENV} has it (pip install jax)")
     for module in modules:
-        if not has(path, module):
+        if not harness.has(path, module):
             pytest.skip(f"needs {module} beside jax in {path}")
     return path
 

@@ -14,7 +14,7 @@ PYTHON = harness.ROOT / "build" / "venvs" / "engines" / "bin" / "python"
 
 
 def needs(module):
-    if not PYTHON.exists() or harness.execute([PYTHON, "-c", f"import {module}"]).rc != 0:
+    if not PYTHON.exists() or not harness.has(PYTHON, module):
         pytest.skip(f"{module} is not installed: scripts/setup engines")
 
 

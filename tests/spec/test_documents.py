@@ -54,7 +54,7 @@ def python_with(module):
     if not module or importlib.util.find_spec(module) is not None:
         return sys.executable
     python = documents.ROOT / "build" / "venvs" / "integrations" / "bin" / "python"
-    if not python.exists() or harness.execute([python, "-c", f"import {module}"]).rc != 0:
+    if not python.exists() or not harness.has(python, module):
         pytest.skip(f"needs {module}: scripts/test-integrations installs it")
     return python
 
