@@ -2,7 +2,6 @@
 import re
 
 import harness
-import nested
 import pytest
 from carried_page import CarriedPage
 

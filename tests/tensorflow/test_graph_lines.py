@@ -1,5 +1,4 @@
 """What the Python half notes of graphs, and that the program does not notice."""
-import json
 
 import harness
 from tensorflow_helpers import environment, execute, last_json, needs_tensorflow
