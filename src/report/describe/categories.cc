@@ -223,11 +223,11 @@ Row category_row(const CategoryGroup& group, const CategorySums& sums,
   return row;
 }
 
-/// Where most of a line's memory comes from one line of a library, as of a line that trains a whole
+/// Where much of a line's memory comes from one line of a library, as of a line that trains a whole
 /// model: PyTorch's own are what any program calls.
 void add_library(const Subject& subject, const HolderLine& line, Table* table) {
   const std::vector<HolderLine> inner = group_by_innermost(line.stacks, subject.tables);
-  if (inner.size() < 2 || inner[0].node == 0 || 2 * inner[0].bytes < line.bytes) return;
+  if (inner.size() < 2 || inner[0].node == 0 || 3 * inner[0].bytes < line.bytes) return;
   const Frame& frame = subject.tables.stacks.frame_of(inner[0].node);
   const std::string_view file = subject.tables.strings.get(frame.file);
   if (is_user_file(file) || is_native_source(file) || path_has(file, "/torch/")) return;
@@ -253,10 +253,12 @@ Table modules_table(const Subject& subject, const DeviceAnalysis& device, const 
   });
   const bool has_module = std::ranges::any_of(
       groups, [](const FoldedGroup& one) { return !one.sum.name.empty(); });
-  if (groups.size() < 2 || !has_module) {
-    add_library(subject, line, &table);
-    return table;
-  }
+  const bool is_of_one = groups.size() < 2;
+  const bool is_all_of_it =
+      is_of_one && has_module &&
+      (line.bytes - groups[0].sum.bytes) * kLeastShare < line.bytes;  // which its code says
+  if (is_of_one || !has_module) add_library(subject, line, &table);
+  if (!has_module || is_all_of_it) return table;
   add_rows(groups, most, &table, [&](const FoldedGroup& one) {
     return Row{{{format_bytes(one.sum.bytes)}, cell_of(one, "(outside of any module)", true)}};
   });
