@@ -1,5 +1,7 @@
 #include "analysis/leaks/leak_evidence.h"
 
+#include <absl/container/flat_hash_map.h>
+
 #include <algorithm>
 #include <map>
 #include <string_view>
@@ -166,11 +168,22 @@ std::string module_of_most(const Leak& leak, const Tables& tables) {
   return {};
 }
 
-AllLeaks::AllLeaks(const std::vector<Leak>& leaks, const Tables& tables) : count_(leaks.size()) {
+AllLeaks::AllLeaks(const std::vector<Leak>& leaks, const Tables& tables,
+                   const ToldOfStack& told_of)
+    : count_(leaks.size()) {
+  constexpr double kMoreThanOutput = 1.5;  // blocks a step
+  absl::flat_hash_map<uint32_t, double> saved_a_step;  // by process: blocks of such lines
   for (const Leak& leak : leaks) {
     if (makes_models(leak, tables)) keep_models_.insert(leak.process);
     const auto is_of_it = [&](uint32_t stack) { return is_of_create_graph(tables, stack); };
     if (share_of_stacks(leak, is_of_it) > 0) have_create_graph_.insert(leak.process);
+    const auto is_of_graph = [&](const LeakStack& one) {
+      return told_of.is_saved && told_of.is_saved(one.stack) && is_in_module(tables, one.stack) &&
+             !is_in_backward(tables, one.stack);
+    };
+    if (!one_block(leak) && std::ranges::any_of(leak.stacks, is_of_graph) &&
+        (saved_a_step[leak.process] += leak.survivors_a_step) >= kMoreThanOutput)
+      keep_graphs_.insert(leak.process);
   }
   absl::flat_hash_set<std::pair<std::string_view, uint32_t>> pids;
   for (const Process& process : tables.processes) pids.insert({process.host, process.pid});
@@ -210,6 +223,7 @@ LeakEvidence evidence_of(const Leak& leak, const AllLeaks& all, const Tables& ta
   out.in_cache = out.in_line_of_caches ||
                  (told_of.is_cache && share_of_stacks(leak, told_of.is_cache) > kMost);
   out.is_saved = told_of.is_saved && share_of_stacks(leak, told_of.is_saved) > kMost;
+  out.with_graphs = !out.without_graph && all.keeps_graphs(leak.process);
   out.is_used_again =
       told_of.is_used_again && share_of_stacks(leak, told_of.is_used_again) > kMost;
   out.are_first_gradients = told_of.gradients && are_first_gradients(leak, told_of);

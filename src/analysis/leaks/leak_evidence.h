@@ -29,6 +29,8 @@ struct LeakEvidence : HolderStacks::Held {
   bool in_cache = false;       ///< most of it is a KV cache by its category
   /// All of it was made as caches are that the same line made for another model.
   bool in_line_of_caches = false;
+  /// Lines of the process that call modules keep what autograd saved, and more than one output a step.
+  bool with_graphs = false;
   bool is_saved = false;       ///< autograd saved most of it: a graph that is kept keeps it, too
   bool is_used_again = false;  ///< operations of later steps save most of it: it is no used batch
   /// No more blocks survive than before: a larger one takes the place of the last.
@@ -73,22 +75,6 @@ uint32_t module_node(const Tables& tables, uint32_t stack);
 /// list ("layers.*.attn"); empty where there is none.
 std::string module_of_most(const Leak& leak, const Tables& tables);
 
-/// What each leak is judged beside, gathered once for all leaks of a recording.
-class AllLeaks {
- public:
-  AllLeaks(const std::vector<Leak>& leaks, const Tables& tables);
-  size_t count() const { return count_; }
-  /// A backward pass with create_graph made part of what the process keeps.
-  bool has_create_graph(uint32_t process) const { return have_create_graph_.contains(process); }
-  /// Part of what the process keeps was made in setting modules up.
-  bool keeps_models(uint32_t process) const { return keep_models_.contains(process); }
-  bool has_recorded_parent(uint32_t process) const { return are_children_.contains(process); }
-
- private:
-  size_t count_;
-  absl::flat_hash_set<uint32_t> have_create_graph_, keep_models_, are_children_;  // processes
-};
-
 /// What the categories tell of a stack; each may be empty.
 struct ToldOfStack {
   std::function<bool(uint32_t stack)> is_cache;  ///< what is kept of it is a KV cache
@@ -96,6 +82,23 @@ struct ToldOfStack {
   std::function<bool(uint32_t stack)> is_used_again;  ///< saved in later passes, too
   /// Of how many parameters its blocks were gradients.
   std::function<size_t(uint32_t stack)> gradients;
+};
+
+/// What each leak is judged beside, gathered once for all leaks of a recording.
+class AllLeaks {
+ public:
+  AllLeaks(const std::vector<Leak>& leaks, const Tables& tables, const ToldOfStack& told_of);
+  size_t count() const { return count_; }
+  /// A backward pass with create_graph made part of what the process keeps.
+  bool has_create_graph(uint32_t process) const { return have_create_graph_.contains(process); }
+  /// Part of what the process keeps was made in setting modules up.
+  bool keeps_models(uint32_t process) const { return keep_models_.contains(process); }
+  bool keeps_graphs(uint32_t process) const { return keep_graphs_.contains(process); }
+  bool has_recorded_parent(uint32_t process) const { return are_children_.contains(process); }
+
+ private:
+  size_t count_;
+  absl::flat_hash_set<uint32_t> have_create_graph_, keep_models_, keep_graphs_, are_children_;  // processes
 };
 
 /// `all`: this one among them.

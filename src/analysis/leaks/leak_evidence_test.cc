@@ -24,7 +24,7 @@ std::string module_of_leak(std::string_view first, std::string_view second) {
                          .growth = {.bytes_a_step = 80}});
   leak.stacks.push_back({.stack = tables.stacks.push(outer, frame(kModuleFile, second, 0)),
                          .growth = {.bytes_a_step = 70}});
-  return evidence_of(leak, AllLeaks({leak}, tables), tables, HolderStacks(nullptr), {}).module;
+  return evidence_of(leak, AllLeaks({leak}, tables, {}), tables, HolderStacks(nullptr), {}).module;
 }
 
 TEST(LeakEvidence, TheModuleIsTheInnermostOfMostOfTheGrowth) {
@@ -45,7 +45,7 @@ LeakEvidence evidence_of_labels(const Labels& labels, const ToldOfStack& told = 
   }
   Leak leak{.node = stack, .bytes_a_step = 100};
   leak.stacks.push_back({.stack = stack, .growth = {.bytes_a_step = 100}});
-  return evidence_of(leak, AllLeaks({leak, leak}, tables), tables, HolderStacks(nullptr), told);
+  return evidence_of(leak, AllLeaks({leak, leak}, tables, told), tables, HolderStacks(nullptr), told);
 }
 
 TEST(LeakEvidence, ABackwardPassWithGradientsOnHasCreateGraph) {

@@ -98,7 +98,7 @@ std::vector<LeakGroup> group_leaks(const std::vector<Leak>& leaks, const Tables&
                                    uint64_t* steps) {
   uint64_t uncounted = 0;
   if (!steps) steps = &uncounted;
-  const AllLeaks all(leaks, tables);
+  const AllLeaks all(leaks, tables, told_of);
   std::vector<LeakGroup> groups;
   std::map<Bug, size_t> group_of;
   for (const Leak& leak : leaks) {

@@ -92,10 +92,10 @@ constexpr LeakName kKv = {"kv_cache_growth", "the KV cache keeps earlier request
                           "delete the cache of a request when it ends, and limit its length"};
 constexpr LeakName kActivations = {
     "activations_kept", "activations of every step are kept",
-    "keep numbers (.item()) or copies of the part that is needed, and clear what holds them after "
-    "use"};
+    "keep numbers (.item()) or detached copies of the part that is needed, and clear what holds them "
+    "after use"};
 
-/// With a graph, which a copy would have, too.
+/// With a graph, which a copy would have, too, were it not detached.
 constexpr const char* kNumbersOrDetached =
     "keep .item() or .detach() of the part that is needed, and remove old entries";
 
@@ -246,6 +246,13 @@ constexpr Rule kRules[] = {
       "outputs of calls without gradients are kept",
       "drop each output after use, or cap how many are held, if nothing "
       "does yet"}},
+    // What keeps the graphs was not found: it may be what was saved, of which a copy is enough.
+    {[](const LeakEvidence& e) {
+       return e.in_module && !e.holder && e.with_graphs && !e.trains_in_steps;
+     },
+     {kEvaluation.name, kEvaluation.title,
+      "run the loop under torch.no_grad() or torch.inference_mode(): no backward pass uses the "
+      "graphs; or keep detached copies of the part that is needed"}},
     // On the line that runs the module, and no module made it. What autograd saved of that line may
     // be another tensor, where the holder shows none with a graph.
     {[](const LeakEvidence& e) {

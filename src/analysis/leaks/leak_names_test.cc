@@ -339,6 +339,16 @@ TEST(LeakNames, WhatNoModuleMadeOnTheLineThatRunsOneAreNoActivations) {
   EXPECT_EQ(title({.in_module = true, .is_saved = true}), "activations of every step are kept");
 }
 
+TEST(LeakNames, GraphsThatNoBackwardPassUsesHaveOneFixWhoeverHoldsThem) {
+  LeakEvidence unknown{.in_module = true, .with_graphs = true};
+  const TensorHolder list{.owner = "variable", .tensors = 9, .with_graph = 9, .storages = 90};
+  const LeakName& known = name_leak(holding({.holder = &list}, {.in_module = true}));
+  EXPECT_STREQ(name_leak(unknown).name, known.name);
+  EXPECT_TRUE(std::string_view(name_leak(unknown).fix).starts_with(known.fix));
+  unknown.trains_in_steps = true;
+  EXPECT_EQ(std::string_view(name_leak(unknown).fix).find("no_grad"), std::string_view::npos);
+}
+
 TEST(LeakNames, WithoutAGraphThereIsNoLossToBeStoredAsANumber) {
   EXPECT_NE(std::string_view(name_leak({.in_module = true}).fix).find("numbers (.item())"),
             std::string_view::npos);
