@@ -4,11 +4,12 @@ import gc
 import harness
 import pytest
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
 
 from gpumemprof._recorded import standing  # noqa: E402
 from gpumemprof._recorded.holders import arm  # noqa: E402
-from gpumemprof._recorded.holders.look import look  # noqa: E402
+from gpumemprof._recorded.holders.look import _Look, look  # noqa: E402
+from gpumemprof._recorded.holders.walk import Walk  # noqa: E402
 
 
 class Marks:
@@ -74,6 +75,22 @@ def test_only_a_look_that_nobody_asked_for_says_what_gives_it_more_time():
     short = "the walk over the program's objects took too long"
     assert look(0.0, everywhere=True)["why_incomplete"] == short
     assert look(0.0, everywhere=False)["why_incomplete"] == short + "; gpumemprof run --explain-leaks looks longer, and everywhere"
+
+
+def test_where_neither_names_nor_graphs_were_walked_to_the_end_names_are_the_reason(monkeypatch):
+    """What has no graph is held by a name, whatever the graphs have."""
+    graphs, names = "the walk over the graphs took too long", "the walk over the program's objects took too long"
+    monkeypatch.setattr(_Look, "add_graphs", lambda self, held: setattr(self, "why_incomplete", graphs))
+
+    def look_past_what_no_name_reaches():
+        unreached = [torch.ones(3)]
+        unreached.append(unreached)
+        del unreached
+        return look(60.0)["why_incomplete"]
+
+    assert look_past_what_no_name_reaches() == graphs
+    monkeypatch.setattr(Walk, "walk_libraries", lambda self: setattr(self, "why_incomplete", names))
+    assert look_past_what_no_name_reaches() == names
 
 
 def test_all_looks_together_are_a_hundredth(tmp_path, clock):

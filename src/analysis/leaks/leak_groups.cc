@@ -78,6 +78,7 @@ void join_what_graphs_keep(std::vector<LeakGroup>* groups, uint64_t* steps) {
     const LeakGroup& unknown = (*groups)[i];
     const auto near = in_modules.find({unknown.whole.process, unknown.whole.device});
     if (near == in_modules.end() || !is_unknown(unknown.evidence, *unknown.name)) continue;
+    if (unknown.evidence.without_graph) continue;
     for (const size_t at : near->second) {
       LeakGroup& known = (*groups)[at];
       ++*steps;

@@ -88,6 +88,14 @@ TEST_F(LeakGroups, WhatAGraphKeepsOfInputsIsToldWithTheGraph) {
   EXPECT_EQ(all[0].whole.node, leaks_[0].node);
 }
 
+TEST_F(LeakGroups, NoGraphKeepsWhatWasMadeUnderNoGrad) {
+  leaks_ = {leak(7, 400, "model.a"), leak(8, 300)};
+  for (Leak& one : leaks_) one.stacks[0].growth.rise_steps = {20, 30, 40};
+  uint32_t& stack = leaks_[1].stacks[0].stack;
+  stack = tables_.stacks.push(stack, frame(kModeFile, "no grad", 0));
+  EXPECT_EQ(line_counts(groups()), (std::vector<size_t>{1, 1}));
+}
+
 /// Each rises in every step, as any two may.
 TEST_F(LeakGroups, WhatAutogradSavedForAGraphThatIsKeptIsToldWithTheGraph) {
   leaks_ = {leak(7, 400, "model.a"), leak(8, 300), leak(9, 200), leak(10, 100)};

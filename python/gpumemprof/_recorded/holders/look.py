@@ -95,12 +95,12 @@ class _Look:
         rest = self.take_reached(tensors, walk, hooked)
         if not self.everywhere and len(rest) * _UNREACHED_PART <= len(tensors):
             skipped = "names in libraries were not searched" if rest else ""
-            self.why_incomplete = self.why_incomplete or walk.why_incomplete or skipped
+            self.why_incomplete = walk.why_incomplete or self.why_incomplete or skipped
             return
         if rest:
             walk.walk_libraries()
             rest = self.take_reached(rest, walk, hooked)
-        self.why_incomplete = self.why_incomplete or walk.why_incomplete
+        self.why_incomplete = walk.why_incomplete or self.why_incomplete
         if not walk.why_incomplete:  # else a name may hold them
             for tensor in rest:
                 self.add(tensor, _NOTHING, in_pair=False)
