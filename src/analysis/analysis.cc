@@ -265,7 +265,7 @@ Result<Analysis> analyze_source(EventSource& source, const AnalysisOptions& opti
     device.live_moments = moments.take_moments(device.device);
   }
   add_graphs_at_end(histories, source.tables(), holders, &analysis);
-  add_fixes_of_inputs(&analysis);
+  tell_inputs(source.tables(), &analysis);
   analysis.moments = categories.moments();
   take_sums(sums, sum_state, sum_gatherer, sum_moments, source.tables(), &analysis);
   analysis.threads.resize(source.tables().threads.size());

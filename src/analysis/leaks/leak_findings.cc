@@ -425,24 +425,40 @@ std::optional<uint64_t> leak_bytes_at_peak(const Finding& finding, const DeviceA
   return bytes;
 }
 
+bool is_small_part_of_peak(const Finding& finding, const DeviceAnalysis& device) {
+  if (finding.kind != FindingKind::kLeak || finding.severity == Severity::kCritical) return false;
+  const auto at_peak = leak_bytes_at_peak(finding, device);
+  return at_peak && *at_peak < device.figures.peak_bytes / kWorthShare;
+}
+
 bool keeps_inputs(const Finding& finding, const DeviceAnalysis& device) {
   const auto at_peak = leak_bytes_at_peak(finding, device);
-  if (finding.name != kGrowth || !at_peak || find_fact(finding, kUsed)) return false;
+  // Beside batches there may be graphs.
+  const bool may_have_graphs = finding.name == "activations_kept";
+  if (finding.name != kGrowth && !may_have_graphs) return false;
+  if (!at_peak || find_fact(finding, kUsed) || find_fact(finding, kMade)) return false;
   const absl::flat_hash_set<uint32_t> stacks(finding.stacks.begin(), finding.stacks.end());
   uint64_t input_bytes = 0;
   for (const CategoryHolder& holder : device.categories.at_peak) {
     if (holder.category == Category::kInput && stacks.contains(holder.stack))
       input_bytes += holder.bytes;
   }
-  return 2 * input_bytes > *at_peak;
+  return may_have_graphs ? 4 * input_bytes > 3 * *at_peak : 2 * input_bytes > *at_peak;
 }
 
-void add_fixes_of_inputs(Analysis* analysis) {
+void tell_inputs(const Tables& tables, Analysis* analysis) {
   for (Finding& finding : analysis->findings) {
     if (finding.kind != FindingKind::kLeak || tells_views(finding)) continue;
     const DeviceAnalysis* device = find_device(*analysis, finding.device);
-    if (device && keeps_inputs(finding, *device))
-      finding.fix = "cap how many batches are kept, or keep numbers or paths instead of them";
+    if (!device || !keeps_inputs(finding, *device)) continue;
+    finding.name = kGrowth;
+    finding.title.resize(finding.title.find(": "));
+    finding.title += ": batches of every step are kept";
+    finding.fix = "cap how many batches are kept, or keep numbers or paths instead of them";
+    if (finding.stacks.empty()) continue;
+    const uint32_t made = python_node(tables, finding.stacks.front());
+    if (made != 0 && tables.stacks.node(made).frame != tables.stacks.node(finding.stack).frame)
+      finding.facts.emplace_back("made_in", short_line(tables, made));
   }
 }
 

@@ -34,11 +34,17 @@ void add_leak_findings(const std::vector<ProcessHistory>& histories, const Table
 /// another device's.
 std::optional<uint64_t> leak_bytes_at_peak(const Finding& finding, const DeviceAnalysis& device);
 
-/// Whether what grows for no known cause is batches, by what is live of its stacks at the peak.
+/// A leak that has less than a 20th of the peak, and whose limit no run like this reaches: the peak
+/// has another cause.
+bool is_small_part_of_peak(const Finding& finding, const DeviceAnalysis& device);
+
+/// Whether what grows is batches, for no known cause or as what is called activations, by what is
+/// live of its stacks at the peak.
 bool keeps_inputs(const Finding& finding, const DeviceAnalysis& device);
 
-/// Gives these the fix for batches. Where the categories of the devices are known.
-void add_fixes_of_inputs(Analysis* analysis);
+/// Names these batches, with their fix and where a library made them. Where the categories of the
+/// devices are known.
+void tell_inputs(const Tables& tables, Analysis* analysis);
 
 // Who holds what a leak keeps, in its finding, or why nobody knows.
 

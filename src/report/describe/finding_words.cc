@@ -115,6 +115,8 @@ std::vector<std::string> finding_details(const Finding& finding) {
   const auto in_module = [&](const char* are_made) {
     return module ? fmt::format("; {} made in module {}", are_made, *module) : "";
   };
+  if (const auto made = named(finding.facts, "made_in"))
+    out.push_back(fmt::format("Made in a library: {}", *made));
   const auto survivors = named(finding.rates, "survivors_a_step");
   if (survivors && *survivors > 0)
     out.push_back(survivors_text(*survivors, step) + in_module("most are"));
