@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "analysis/leaks/leak_findings.h"
 #include "base/shell_word.h"
 #include "base/size.h"
 #include "report/describe/describe.h"
@@ -53,6 +54,17 @@ std::string what_held(const ProgramEnds& ends) {
   return fmt::format("What process {} held, which waited for it,", one->process.pid);
 }
 
+/// Of a leak that is not what the peak consists of, its part.
+std::string worst_sentence(const Finding& finding, const Analysis& analysis) {
+  std::string text = finding_sentence(finding);
+  constexpr std::string_view kLeak = "Leak: ";
+  const DeviceAnalysis* device = find_device(analysis, finding.device);
+  if (!device || !is_small_part_of_peak(finding, *device) || !text.starts_with(kLeak)) return text;
+  return fmt::format("Leak, {} of the {} peak: {}",
+                     format_bytes(leak_bytes_at_peak(finding, *device).value_or(0)),
+                     format_bytes(device->figures.peak_bytes), text.substr(kLeak.size()));
+}
+
 }  // namespace
 
 std::string run_summary(const Analysis& analysis, const Tables& tables, const Loss& loss,
@@ -87,7 +99,7 @@ std::string run_summary(const Analysis& analysis, const Tables& tables, const Lo
     return is_refusal(finding) || is_small_leak(finding, peak_bytes_of(analysis, finding.device));
   });
   if (worst != analysis.findings.end() && worst->severity != Severity::kInfo)
-    lines.push_back(printable(finding_sentence(*worst)));
+    lines.push_back(printable(worst_sentence(*worst, analysis)));
   std::string out;
   for (const std::string& line : lines) out += context.prefix + ": " + line + '\n';
   return out;

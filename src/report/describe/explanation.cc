@@ -71,8 +71,9 @@ class Paragraph {
     write_where();
     write_mapped();
     NextStep next = next_step(analysis_, tables_, device_, folder_, advice_, makeup_);
-    if (!next.text.empty()) say(next.text);
-    out_.next = std::move(next.text);
+    for (const std::string& sentence : {next.text, next.then})
+      if (!sentence.empty()) say(sentence);
+    out_.next = std::move(next.text), out_.then = std::move(next.then);
     out_.asks_for_advice = next.asks_for_advice;
     std::ranges::move(next.figures, std::back_inserter(out_.figures));
     return std::move(out_);
@@ -306,8 +307,10 @@ std::string next_beside_advice(const Analysis& analysis, const Tables& tables,
 
 std::string next_beside_advice(const Analysis& analysis, const Tables& tables,
                                const DeviceAnalysis& device, std::string_view folder) {
-  std::string next = explain_peak(analysis, tables, device, folder).next;
-  return next == kNextIsAdvice ? next_without_advice(tables, device, folder) : next;
+  PeakExplanation told = explain_peak(analysis, tables, device, folder);
+  const std::string next =
+      told.next == kNextIsAdvice ? next_without_advice(tables, device, folder) : told.next;
+  return next + (next.empty() || told.then.empty() ? "" : " ") + told.then;
 }
 
 }  // namespace gpumemprof

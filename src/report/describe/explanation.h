@@ -15,7 +15,8 @@ namespace gpumemprof {
 
 struct PeakExplanation {
   std::string text;  ///< printable, one line
-  std::string next;  ///< its last sentence: what to do
+  std::string next;  ///< the sentence on what to do
+  std::string then;  ///< the last sentence, where a leak comes second; or empty
   bool asks_for_advice = false;  ///< advice without a price would go before that
   /// The figures that the text rounds, by name; names end in their unit.
   std::vector<std::pair<std::string, uint64_t>> figures;
@@ -54,6 +55,7 @@ struct PeakMakeup {
 
 struct NextStep {
   std::string text;              ///< one sentence; empty: nothing is known to do
+  std::string then;  ///< a sentence on a leak that is a small part of the peak; or empty
   bool asks_for_advice = false;  ///< advice without a price would go before it
   std::vector<std::pair<std::string, uint64_t>> figures;  ///< that it rounds; names end in the unit
 };

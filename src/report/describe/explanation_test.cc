@@ -192,6 +192,9 @@ TEST(Explanation, OfALeakThatMattersItsFixIsNext) {
   analysis.findings[0].severity = Severity::kWarning;
   EXPECT_EQ(next(), "Next: stop the leak: keep numbers.");
   analysis.findings[0].stacks = {UINT32_MAX};  // of which nothing is live at the peak
+  EXPECT_THAT(next(), testing::StartsWith("Next: a smaller batch"));
+  EXPECT_THAT(next(), testing::EndsWith(". Then stop the leak (none of it in this peak): keep numbers."));
+  analysis.findings[0].severity = Severity::kCritical;  // a run like this one reaches the limit
   EXPECT_EQ(next(), "Next: stop the leak (none of it in this peak): keep numbers.");
   analysis.findings[0].kind = FindingKind::kOutOfMemory;
   EXPECT_EQ(next(), "Next: keep numbers.");

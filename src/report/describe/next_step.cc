@@ -10,6 +10,7 @@
 #include "analysis/replay/settings_study.h"
 #include "analysis/replay/snapshot_device.h"
 #include "analysis/replay/told_refusals.h"
+#include "analysis/statistics/worth.h"
 #include "base/size.h"
 #include "report/describe/snapshot_words.h"
 #include "report/user_code.h"
@@ -41,10 +42,18 @@ class Decision {
         folder_(folder),
         advice_(advice),
         makeup_(makeup),
-        peak_(device.figures.peak_bytes) {}
+        peak_(device.figures.peak_bytes),
+        small_leak_(worst_finding(true)) {}
 
   NextStep find() {
     decide();
+    if (small_leak_) {
+      const std::string stop = stop_the_leak(*small_leak_) + printable(small_leak_->fix) + '.';
+      if (out_.text.empty())
+        say("Next: " + stop);
+      else
+        out_.then = "Then " + stop;
+    }
     return std::move(out_);
   }
 
@@ -92,7 +101,7 @@ class Decision {
                              "{} is more than an ordinary machine has.",
                              format_bytes(refused[0].requested->least_bytes)));
     }
-    const Finding* worst = worst_finding();
+    const Finding* worst = worst_finding(false);
     const bool is_of_no_line =
         worst && worst->kind == FindingKind::kSteadyGrowth && worst->stack == 0;
     const bool was_refused = !refused.empty() || refused_by_replay() != 0;
@@ -173,6 +182,7 @@ class Decision {
       const bool has_price = one.kind == "checkpointing" ||  // it computes again
                              (!one.cost.empty() && one.kind != "late_backward");
       const bool is_here = one.device == device_.device && !one.is_of_reserved;
+      if (small_leak_ && one.stack == small_leak_->stack && one.bytes < peak_ / kWorthShare) continue;
       if (is_here && !has_price && one.bytes > (best ? best->bytes : 0)) best = &one;
     }
     if (!best || best->bytes < least_bytes) return false;
@@ -316,10 +326,13 @@ class Decision {
     return 0;
   }
 
+  bool has_task(const Finding& finding) const {
+    return is_here(finding) && finding.severity != Severity::kInfo && !finding.fix.empty();
+  }
   /// Of this device, with something to do; null where there is none. They are sorted.
-  const Finding* worst_finding() const {
+  const Finding* worst_finding(bool is_small_part) const {
     for (const Finding& finding : analysis_.findings) {
-      if (is_here(finding) && finding.severity != Severity::kInfo && !finding.fix.empty())
+      if (has_task(finding) && is_small_part_of_peak(finding, device_) == is_small_part)
         return &finding;
     }
     return nullptr;
@@ -332,6 +345,7 @@ class Decision {
   const AdviceReport* const advice_;
   const PeakMakeup& makeup_;
   const uint64_t peak_;
+  const Finding* const small_leak_;  ///< a small part of the peak, which has a remedy of its own
   NextStep out_;
 };
 
