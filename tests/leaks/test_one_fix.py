@@ -1,6 +1,7 @@
-"""A leak has one fix, whether its holder was found or not, in analyze and advise."""
+"""A leak has one fix, whether its holder was found or not, in analyze and advise; and a small one comes after the peak's own remedy."""
 
 import json
+import textwrap
 
 import harness
 import nested
@@ -76,3 +77,88 @@ def test_graphs_that_no_backward_pass_uses_have_no_grad_first_whoever_holds_them
 def test_detached_results_that_autograd_saved_are_no_graphs(tmp_path):
     (leak,) = recorded(tmp_path, "detached", forgotten("out.detach()", is_open=False), knows_holders=False).leaks
     assert "no_grad" not in leak["fix"] and "detached copies" in leak["fix"]
+
+
+LIBRARY = """
+def fit(model, loss_of, optimizer, loader, epochs, on_batch):
+    for _ in range(epochs):
+        for x, y in loader:
+            optimizer.zero_grad()
+            made = model(x)
+            loss = loss_of(made, y)
+            loss.backward()
+            optimizer.step()
+            on_batch({"x": x, "made": made, "loss": loss})
+"""
+BATCH, FEATURES, BATCHES, EPOCHS = 32, 784, 20, 3
+BATCH_BYTES = BATCH * FEATURES * 4
+TRAINED = f"""
+import sys, torch
+sys.path.insert(0, "PLACE")
+from trainer import fit
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+data = TensorDataset(torch.randn({BATCH * BATCHES}, {FEATURES}), torch.randint(0, 10, ({BATCH * BATCHES},)))
+model = nn.Sequential(nn.Linear({FEATURES}, 16), nn.ReLU(), nn.Linear(16, 10))
+history = []
+fit(model, nn.functional.cross_entropy, torch.optim.SGD(model.parameters(), 0.01), DataLoader(data, {BATCH}), {EPOCHS}, lambda told: history.append(KEEP))
+print(len(history))
+"""
+
+
+@pytest.mark.parametrize("keep", ['told["x"]', "told"])
+@pytest.mark.parametrize("knows_holders", [True, False])
+def test_batches_that_are_kept_are_told_as_batches_with_where_the_library_made_them(tmp_path, keep, knows_holders):
+    place = tmp_path / "site-packages"
+    place.mkdir()
+    (place / "trainer.py").write_text(textwrap.dedent(LIBRARY))
+    text = TRAINED.replace("PLACE", str(place))
+    told = recorded(tmp_path, "batches", text.replace("KEEP", keep), knows_holders)
+    leak = told.leaks[0]
+    assert leak["title"].endswith("with every step: batches of every step are kept")
+    assert leak["fix"] == "cap how many batches are kept, or keep numbers or paths instead of them"
+    assert leak["evidence"]["made_in"].startswith("collate.py:")
+    assert f"Made in a library: {leak['evidence']['made_in']}" in told.text
+    # With the batch ten outputs a row, and a loss.
+    assert BATCH_BYTES <= leak["evidence"]["bytes_a_step"] <= BATCH_BYTES + BATCH * 10 * 4 + 64
+    assert told.next == f"Next: stop the leak: {leak['fix']}."
+    first = told.advice()[0]
+    assert first["kind"] == "inputs_kept" and first["fix"].lower() == leak["fix"].lower()
+    without = recorded(tmp_path, "numbers", text.replace("KEEP", 'told["loss"].item()'))
+    assert without.leaks == []
+    # The loop's variable has a batch while the next is made.
+    assert told.peak - without.peak + BATCH_BYTES >= first["bytes"] >= (BATCHES * EPOCHS - 2) * BATCH_BYTES
+
+
+POINTS, IMAGES, SIDE = 50, 8, 32
+ATTRIBUTED = f"""
+import torch
+from torch import nn
+model = nn.Sequential(nn.Conv2d(3, 16, 3, padding=1), nn.ReLU(), nn.Conv2d(16, 8, 3, stride=2), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 15 * 15, 10))
+def slopes(images):
+    images = images.requires_grad_()
+    (slope,) = torch.autograd.grad(model(images)[:, 0].sum(), images)
+    return slope
+def attribute(images):
+    scales = torch.linspace(0, 1, {POINTS}).view(-1, 1, 1, 1, 1)
+    points = (scales * images).flatten(0, 1)
+    return sum(slopes(part).view(-1, *images.shape).sum(0) for part in points.split(PART))
+report = []
+for _ in range(14):
+    report.append(attribute(torch.randn({IMAGES}, 3, {SIDE}, {SIDE})))
+print(len(report))
+"""
+
+
+def test_of_a_leak_that_is_a_small_part_of_the_peak_the_peaks_own_remedy_comes_first(tmp_path):
+    told = recorded(tmp_path, "attributed", ATTRIBUTED.replace("PART", str(POINTS * IMAGES)))
+    (leak,) = told.leaks
+    kept = 14 * IMAGES * 3 * SIDE * SIDE * 4
+    assert leak["severity"] == "warning" and leak["bytes"] <= kept + 4096 < told.peak / 20
+    first, then = told.next.split(" Then ")
+    assert "leak" not in first and "attributed.py" in first, "what has the peak"
+    assert then.startswith("stop the leak (") and then.endswith(f"of it in this peak): {leak['fix']}.")
+    parts = recorded(tmp_path, "parts", ATTRIBUTED.replace("PART", str(2 * IMAGES)))
+    assert parts.peak < told.peak / 2
+    summary = harness.record(tmp_path / "run", [harness.PYTHON, tmp_path / "attributed.py"]).ok().stderr.decode()
+    assert "gpumemprof: Leak, " in summary and " peak: " in summary[summary.index("gpumemprof: Leak, ") :]
