@@ -17,11 +17,13 @@ struct Reading {
   Attribution out;
   Caller caller = Caller::kNothing;
   bool is_checkpoint = false, is_engine = false, is_in_closure = false, is_compiled = false;
-  bool has_gradients = true;
   std::vector<CodeFrame> frames;  // of code
 
   void look(std::string_view file, std::string_view function) {
     if (path_has(file, "/torch/")) look_at_torch(file, function);
+    // A class's own __call__ leaves Module._call_impl out.
+    out.is_computed |= is_called(function, "__call__") && !frames.empty() &&
+                       is_called(frames.back().function, "forward");
     out.is_kv_update |=
         path_ends_with(file, "/transformers/cache_utils.py") && is_called(function, "update");
     frames.push_back({file, function});
@@ -34,7 +36,7 @@ struct Reading {
     if (is_torch_file(file, "optim/optimizer.py") &&
         (function.contains("profile_hook_step") || function == "wrapper")) {
       out.is_in_step = true;
-      is_in_closure |= is_in_step_closure(frames, file, has_gradients);
+      is_in_closure |= is_in_step_closure(frames, file, out.has_gradients);
       if (caller == Caller::kNothing && !is_in_closure) caller = Caller::kOptimizer;
     } else if (runs_module(file, function)) {
       if (caller == Caller::kNothing) caller = Caller::kModule;
@@ -49,6 +51,8 @@ struct Reading {
                       std::ranges::none_of(frames, [](const CodeFrame& inner) {
                         return inner.file.ends_with(".py");
                       });
+    out.is_computed |=
+        is_torch_file(file, "autograd/function.py") && is_called(function, "Function.apply");
     is_checkpoint |= is_torch_file(file, "utils/checkpoint.py");
     is_compiled |=
         path_has(file, "/torch/_functorch/") && is_called(function, "CompiledFunction.forward");
@@ -88,7 +92,7 @@ Attribution attribution_of(const Tables& tables, uint32_t stack) {
     } else if (file == kBackwardFile) {
       out.node = function;
     } else if (file == kModeFile) {
-      code.has_gradients = false;
+      out.has_gradients = false;
     } else if (file == kPhaseFile) {
       out.user_phase = function;
     }
@@ -97,7 +101,7 @@ Attribution attribution_of(const Tables& tables, uint32_t stack) {
   if (!out.node.empty() || code.is_engine) {
     // Backward itself runs without gradients, unless its own graph is wanted.
     out.phase = WorkPhase::kBackward;
-    out.is_recomputed = code.has_gradients && code.is_checkpoint;
+    out.is_recomputed = out.has_gradients && code.is_checkpoint;
   } else if (code.caller == Caller::kOptimizer) {
     out.phase = WorkPhase::kOptimizer;
   } else if (code.caller == Caller::kData) {
@@ -105,7 +109,7 @@ Attribution attribution_of(const Tables& tables, uint32_t stack) {
   } else if (!out.module.empty()) {
     // Checkpointing runs a forward without gradients, to repeat it with them. A compiled one is a
     // function of autograd's, which turns them off within and is called only where they are on.
-    const bool is_forward = code.has_gradients || code.is_checkpoint || code.is_compiled;
+    const bool is_forward = out.has_gradients || code.is_checkpoint || code.is_compiled;
     out.phase = is_forward ? WorkPhase::kForward : WorkPhase::kEvaluation;
   }
   return out;

@@ -28,12 +28,15 @@ struct Attribution {
   std::string_view node;        ///< "AddmmBackward0"; empty outside of backward
   std::string_view user_phase;  ///< empty: none was open
   WorkPhase phase = WorkPhase::kNone;
+  bool has_gradients = true;    ///< they were on
   bool is_recomputed = false;  ///< a forward that checkpointing repeats within backward
   bool is_in_setup = false;    ///< PyTorch makes or moves what a module consists of
   bool is_weight_copy = false; ///< PyTorch copies a parameter, a model to average it, or
                                ///< what is saved, an optimizer's state too
   bool is_reducer = false;     ///< DistributedDataParallel's buckets of gradients
   bool is_in_step = false;     ///< within an optimizer's step, perhaps in what its closure runs
+  bool is_computed = false;    ///< in the forward of an autograd Function, or of a module whose class
+                               ///< has a __call__ of its own: by a computation, so it is no data
   bool is_kv_update = false;   ///< transformers appends a call's keys and values to its cache
   bool is_workspace = false;   ///< a library's own scratch memory (torch_frames.h)
 };

@@ -82,6 +82,16 @@ TEST(Attribution, ReducersMakeTheirBucketsThemselves) {
   EXPECT_FALSE(of({{"/me/distributed.py", "_pre_forward"}}).is_reducer);
 }
 
+TEST(Attribution, FunctionsOfAutogradAndModulesWithACallOfTheirOwnCompute) {
+  const Names mine{"/me/a.py", "main"}, call{"/x/site-packages/gp/module.py", "Module.__call__"},
+      forward{"/x/site-packages/gp/kernel.py", "Kernel.forward"}, inner{"/me/b.py", "squared"};
+  EXPECT_TRUE(of({mine, {kTorch + "autograd/function.py", "Function.apply"}, inner}).is_computed);
+  EXPECT_TRUE(of({mine, {kTorch + "autograd/function.py", "apply"}}).is_computed);
+  EXPECT_TRUE(of({mine, call, forward, inner}).is_computed);
+  EXPECT_FALSE(of({mine, call, inner, forward}).is_computed) << "a transformation of data";
+  EXPECT_FALSE(of({mine, forward}).is_computed);
+}
+
 TEST(Attribution, KeysAndValuesAreWhatTheUpdateOfACacheOfTransformersMakes) {
   const std::string_view file = "/venv/site-packages/transformers/cache_utils.py";
   const Names mine{"/me/a.py", "main"};

@@ -36,7 +36,8 @@ Verdict of_saved(const Attribution& made_in, const BlockLife& life) {
     if (life.has_history && !life.is_constant) return unknown(WhyUnknown::kSavedAgain);
   }
   if (made_in.phase == WorkPhase::kDataLoading) return {Category::kInput};
-  if (life.is_output || made_in.phase != WorkPhase::kNone) return {Category::kActivation};
+  if (life.is_output || made_in.phase != WorkPhase::kNone || made_in.is_computed)
+    return {Category::kActivation};
   // The graph let go of it, or it was made after the model had run, and a variable may have kept it
   // until the next step made another. Data is there before.
   const bool is_after_call = life.calls == 0 || (life.steps == 1 && !life.is_before_calls);
@@ -105,7 +106,8 @@ Verdict of_outside(const Attribution& made_in, const BlockLife& life) {
   if (life.is_freed && life.calls == 0 && life.steps <= own_steps) return {Category::kTemporary};
   // Each step made it anew, gave it to its model or to the loss, and let go of it.
   const bool is_of_one_call = life.is_freed && life.steps == 0 && life.is_before_calls;
-  if (is_of_one_call && life.is_made_again && !made_in.is_in_setup) return {Category::kInput};
+  if (is_of_one_call && life.is_made_again && !made_in.is_in_setup)
+    return {made_in.is_computed ? Category::kTemporary : Category::kInput};
   return unknown(made_in.is_in_setup ? WhyUnknown::kSetUp : WhyUnknown::kOutside);
 }
 

@@ -69,6 +69,16 @@ TEST(CategoryRules, WhatAutogradSavesOfAModuleIsAnActivation) {
   EXPECT_EQ(category_of(made_in(WorkPhase::kForward), {.is_saved = true}), Category::kActivation);
 }
 
+TEST(CategoryRules, WhatAFunctionOfAutogradsComputesIsNoData) {
+  Attribution computed = made_in(WorkPhase::kNone);
+  computed.is_computed = true;
+  EXPECT_EQ(category_of(computed, {.is_saved = true, .calls = 1}), Category::kActivation);
+  const BlockLife of_each_step{
+      .calls = 1, .is_freed = true, .is_made_again = true, .is_before_calls = true};
+  EXPECT_EQ(category_of(computed, of_each_step), Category::kTemporary);
+  EXPECT_EQ(category_of(made_in(WorkPhase::kNone), of_each_step), Category::kInput);
+}
+
 TEST(CategoryRules, WhatAutogradSavesOfTheDataIsInput) {
   const Attribution outside = made_in(WorkPhase::kNone);
   EXPECT_EQ(category_of(outside, {.is_saved = true, .calls = 1}), Category::kInput);
