@@ -90,7 +90,7 @@ def test_a_judge_that_is_not_trained_keeps_what_the_gradient_of_its_input_needs(
 def test_results_that_are_joined_are_there_twice(recordings):
     first = advice(recordings["quail"])["advice"][0]
     assert first["evidence"] == {"kept_bytes": 24 * 128 * 1024 * 4, "blocks": 24, "joined_bytes": 24 * 128 * 1024 * 4}
-    assert "results of 24 calls at quail.py:12 are live together: 12.0 MiB at the peak" in first["title"]
+    assert "24 results of quail.py:12 are live together: 12.0 MiB at the peak" in first["title"]
 
 
 def test_kept_batches_have_one_fix(recordings):

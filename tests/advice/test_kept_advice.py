@@ -34,8 +34,42 @@ def test_results_of_results_are_told_as_results(tmp_path):
     advice, peak = evaluated(tmp_path, "logits.softmax(1)", "kept")
     _, without = evaluated(tmp_path, "logits.softmax(1).mean()", "mean")
     told = advice["results_kept"]
-    assert "calls at kept.py:15 are live together" in told["title"]
+    assert f"{told['evidence']['blocks']} results of kept.py:15 are live together" in told["title"]
     assert 0.8 * (peak - without) < told["bytes"] <= peak - without
+
+
+BRANCHES = """
+import torch
+from torch import nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.rare, self.head = nn.Linear(64, 256), nn.Linear(256, 256), nn.Linear(256, 1024)
+    def forward(self, x, is_rare):
+        x = self.body(x).relu()
+        return self.head(self.rare(x).relu() if is_rare else x)
+net = Net()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+for _ in range(8):
+    optimizer.zero_grad()
+    net(torch.randn(64, 64), True).square().mean().backward()
+    optimizer.step()
+@torch.no_grad()
+def evaluate():
+    store = []
+    for i in range(47):
+        store.append(net(torch.randn(64, 64), i % 3 == 0))
+    return store
+print(len(evaluate()))
+"""
+
+
+def test_results_are_as_many_as_their_blocks_where_calls_differ(tmp_path):
+    """16 of the 47 calls run a layer that the others leave out."""
+    advice, _ = recorded(tmp_path, BRANCHES, "branches")
+    told, each = advice["results_kept"], 64 * 1024 * 4
+    assert told["evidence"] == {"kept_bytes": 47 * each, "blocks": 47}
+    assert told["title"] == "47 results of branches.py:21 are live together: 11.8 MiB at the peak"
 
 
 def test_labels_are_no_results_that_argmax_would_shorten(tmp_path):

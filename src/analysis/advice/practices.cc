@@ -306,6 +306,24 @@ uint32_t own_node_apart(const Tables& tables, uint32_t stack, const std::set<uin
   return node;
 }
 
+std::set<uint32_t> computing_lines(const PracticeEvidence& evidence) {
+  std::set<uint32_t> out;
+  for (const auto& [stack, made] : evidence.graph.allocated) {
+    const Attribution work = evidence.work_of(stack);
+    const uint32_t line = own_node(evidence.tables, stack);
+    if (line != 0 && (work.is_computed || is_in_call(work.phase)))
+      out.insert(evidence.tables.stacks.node(line).frame);
+  }
+  return out;
+}
+
+bool is_made_by_computation(const Tables& tables, uint32_t stack,
+                            const std::set<uint32_t>& computing_lines) {
+  const uint32_t line = own_node(tables, stack);
+  return line != 0 && line != python_node(tables, stack) &&
+         computing_lines.contains(tables.stacks.node(line).frame);
+}
+
 std::string PracticeEvidence::line_of(uint32_t stack) const {
   return short_line(tables, leak_line(tables, stack));
 }

@@ -147,6 +147,13 @@ void add_own_frames(const Tables& tables, uint32_t stack, std::set<uint32_t>* fr
 /// The node of the innermost of them that is not among `frames`; 0: there is none.
 uint32_t own_node_apart(const Tables& tables, uint32_t stack, const std::set<uint32_t>& frames);
 
+/// Frames of the program's own lines that call a model, or what computes as one does
+/// (Attribution::is_computed).
+std::set<uint32_t> computing_lines(const PracticeEvidence& evidence);
+/// A library made it below one of these lines, for the computation.
+bool is_made_by_computation(const Tables& tables, uint32_t stack,
+                            const std::set<uint32_t>& computing_lines);
+
 /// Opens the same recording anew; the candidates are replayed in a second pass.
 using SourceOpener = std::function<Result<std::unique_ptr<EventSource>>()>;
 

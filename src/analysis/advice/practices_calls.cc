@@ -36,18 +36,23 @@ struct OfCalls {
 struct LineOfCalls {
   /// At most: a call allocates at each of its stacks once or more often.
   uint64_t calls_in_all = UINT64_MAX;
+  /// The same of computations (Attribution::is_computed). What fewer than `least` made, the first of
+  /// them made for all.
+  uint64_t computations_in_all = UINT64_MAX;
   std::vector<OfCalls> held;
 };
 using CallsByLine = std::map<uint32_t, LineOfCalls>;
 
-/// Made by a model's call without gradients and, as far as its life shows, not for the next call.
-bool may_be_result(const CategoryHolder& holder, const Attribution& work) {
+/// Made without gradients by a model's call, or by a library at a line that calls what computes as
+/// one, and, as far as its life shows, not for the next call.
+bool may_be_result(const CategoryHolder& holder, const Attribution& work, bool is_of_computation) {
   if (holder.why == WhyUnknown::kKeptResult) return true;
+  if (holder.why == WhyUnknown::kOutside) return is_of_computation && !work.has_gradients;
   return holder.category == Category::kTemporary && work.phase == WorkPhase::kEvaluation;
 }
 
 /// Of the model's call, or of a loss beside it.
-bool is_of_graph(const CategoryHolder& holder, const Attribution& work) {
+bool is_of_graph(const CategoryHolder& holder, const Attribution& work, bool) {
   return holder.category == Category::kActivation && work.phase != WorkPhase::kBackward &&
          !work.is_recomputed;
 }
@@ -64,7 +69,7 @@ uint64_t made_to_stay(uint32_t stack, const GraphEvidence& graph) {
 /// What `counts` takes of what is live at the peak and of `least` calls or more, without the lines
 /// that a leak tells of: it has the fix.
 CallsByLine held_by_calls(const PracticeEvidence& evidence, uint64_t least,
-                          bool (*counts)(const CategoryHolder&, const Attribution&)) {
+                          bool (*counts)(const CategoryHolder&, const Attribution&, bool)) {
   const Tables& tables = evidence.tables;
   std::set<uint32_t> leaking;  // frames
   for (const Finding& finding : evidence.analysis.findings) {
@@ -74,9 +79,12 @@ CallsByLine held_by_calls(const PracticeEvidence& evidence, uint64_t least,
   const auto leaks = [&](uint32_t node) {
     return leaking.contains(tables.stacks.node(node).frame);
   };
+  const std::set<uint32_t> computing = computing_lines(evidence);
   CallsByLine out;
   for (const CategoryHolder& holder : evidence.at_peak()) {
-    if (holder.count < least || !counts(holder, evidence.work_of(holder.stack))) continue;
+    const bool is_of_computation = is_made_by_computation(tables, holder.stack, computing);
+    const Attribution work = evidence.work_of(holder.stack);
+    if (holder.count < least || !counts(holder, work, is_of_computation)) continue;
     const uint32_t line = call_line(tables, holder.stack);
     if (leaks(line) || leaks(leak_line(tables, holder.stack))) continue;
     if (evidence.made_by(holder.stack)) out[line].held.push_back({&holder, 0});
@@ -84,21 +92,30 @@ CallsByLine held_by_calls(const PracticeEvidence& evidence, uint64_t least,
   if (out.empty()) return out;
   for (const auto& [stack, made] : evidence.graph.allocated) {
     const auto line = out.find(call_line(tables, stack));
-    if (line == out.end() || !is_in_call(evidence.work_of(stack).phase)) continue;
-    line->second.calls_in_all = std::min(line->second.calls_in_all, made.count);
+    const Attribution work = evidence.work_of(stack);
+    if (line == out.end()) continue;
+    LineOfCalls& known = line->second;
+    if (is_in_call(work.phase)) known.calls_in_all = std::min(known.calls_in_all, made.count);
+    if (work.is_computed && made.count >= least)
+      known.computations_in_all = std::min(known.computations_in_all, made.count);
   }
   for (auto& [line, known] : out) {
     for (OfCalls& one : known.held) {
       // A loop in the model makes several in a call.
       const uint64_t made =
           std::max<uint64_t>(1, made_to_stay(one.holder->stack, evidence.graph));
-      one.calls = one.holder->count * std::min(known.calls_in_all, made) / made;
+      const bool is_outside = one.holder->why == WhyUnknown::kOutside;
+      const uint64_t in_all = is_outside ? known.computations_in_all : known.calls_in_all;
+      // No module tells a cache's layers apart, but every call makes a result.
+      const bool is_known = in_all != UINT64_MAX && (!is_outside || made >= in_all);
+      // What it made for itself is not told from what stays.
+      const uint64_t calls = is_outside ? std::min(one.holder->count, in_all)
+                                        : one.holder->count * std::min(in_all, made) / made;
+      one.calls = is_known ? calls : 0;
     }
     std::erase_if(known.held, [&](const OfCalls& one) { return one.calls < least; });
   }
-  std::erase_if(out, [](const auto& line) {
-    return line.second.held.empty() || line.second.calls_in_all == UINT64_MAX;
-  });
+  std::erase_if(out, [](const auto& line) { return line.second.held.empty(); });
   return out;
 }
 
@@ -108,8 +125,9 @@ uint64_t joined_bytes(const CategoryHolder& parts, const PracticeEvidence& evide
   for (const CategoryHolder& holder : evidence.at_peak()) {
     const StackSizes* made = evidence.made_by(holder.stack);
     if (holder.stack == parts.stack || !made) continue;
-    const auto from =
-        made->by_size.lower_bound(parts.bytes - std::min(parts.bytes, parts.count * kRounding));
+    const bool is_rounded = parts.bytes / parts.count % kRounding == 0;
+    const uint64_t rounding = is_rounded ? parts.count * kRounding : 0;
+    const auto from = made->by_size.lower_bound(parts.bytes - std::min(parts.bytes, rounding));
     if (from == made->by_size.end() || from->first > holder.bytes) continue;
     if (from->first <= parts.bytes + kRounding) return from->first;
   }
@@ -207,19 +225,19 @@ void tell_results(const PracticeEvidence& evidence, uint32_t line,
                   const std::vector<OfCalls>& of_calls, Candidates* out) {
   const Tables& tables = evidence.tables;
   PracticeCandidate candidate(*evidence.device);
-  uint64_t bytes = 0, blocks = 0, most_calls = 0, joined = 0, shown = 0;
+  uint64_t bytes = 0, blocks = 0, joined = 0, shown = 0;
   candidate.advice.stack = line;
   for (const auto& [holder, calls] : of_calls) {
     candidate.add_stack(holder->stack, tables);
     candidate.change.stays_bytes += kResultsAtATime * holder->bytes / calls;
     joined += joined_bytes(*holder, evidence);
     shown += shown_bytes(evidence, *holder);
-    bytes += holder->bytes, blocks += holder->count, most_calls = std::max(most_calls, calls);
+    bytes += holder->bytes, blocks += holder->count;
   }
   candidate.change.stays_bytes += shown;
   candidate.tell(
       "results_kept",
-      "results of " + std::to_string(most_calls) + " calls at " + short_line(tables, line) +
+      std::to_string(blocks) + " results of " + short_line(tables, line) +
           " are live together: " + format_bytes(bytes) + " at the peak",
       std::string(shown != 0 ? "Copy each view with clone() before it is kept; or keep" : "Keep") +
           " what is read later instead of the whole result: argmax, a sum, a running metric",
@@ -289,8 +307,13 @@ void find_results_beside(const PracticeEvidence& evidence, Candidates* out) {
 
 void find_results(const PracticeEvidence& evidence, Candidates* out) {
   for (const auto& [line, known] : held_by_calls(evidence, kLeastResults, may_be_result)) {
-    if (is_of_one_module(known.held, evidence.tables))
-      tell_results(evidence, line, known.held, out);
+    std::vector<OfCalls> held = known.held;
+    const auto is_outside = [](const OfCalls& one) {
+      return one.holder->why == WhyUnknown::kOutside;
+    };
+    if (!is_of_one_module(held, evidence.tables)) std::erase_if(held, is_outside);
+    if (!held.empty() && is_of_one_module(held, evidence.tables))
+      tell_results(evidence, line, held, out);
   }
 }
 

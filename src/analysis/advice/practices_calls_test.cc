@@ -66,7 +66,7 @@ TEST(CallPractices, ResultsOfEightCallsAreToldByTheLineThatCallsTheModel) {
   const auto found = run.found();
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].advice.title,
-            "results of 8 calls at eval.py:20 are live together: 7.81 KiB at the peak");
+            "8 results of eval.py:20 are live together: 7.81 KiB at the peak");
   EXPECT_EQ(found[0].advice.evidence, (Evidence{{"kept_bytes", 8000}, {"blocks", 8}}));
   EXPECT_EQ(found[0].change.stays_bytes, 2000u);
 }
@@ -95,6 +95,16 @@ TEST(CallPractices, WhatALoopInTheModelMakesIsOfOneCall) {
   EXPECT_TRUE(run.found().empty()) << "8 of each call";
   run.graph.allocated[heads].count = 10;
   EXPECT_EQ(run.found().size(), 1u);
+}
+
+TEST(CallPractices, ResultsAreCountedByTheirBlocksWhereSomeCallsLeaveALayerOut) {
+  CallsAtPeak run;
+  run.hold(run.stack(12, "head"), 1000, 47);
+  run.graph.allocated[run.stack(12, "rare")].count = 16;
+  ASSERT_EQ(run.found().size(), 1u);
+  const Advice advice = run.found()[0].advice;
+  EXPECT_TRUE(advice.title.starts_with("47 results of eval.py:12 ")) << advice.title;
+  EXPECT_EQ(advice.evidence, (Evidence{{"kept_bytes", 47000}, {"blocks", 47}}));
 }
 
 TEST(CallPractices, PartsOfACacheAreInSeveralModules) {

@@ -95,10 +95,14 @@ bool makes_buffer(std::string_view text) {
 
 /// No buffer that the program fills. What no model made may be data too where a model is trained:
 /// autograd does not save a set of which every step copies a part. Else it is as likely a cache
-/// that is made in advance.
-bool is_data(const CategoryHolder& holder, const PracticeEvidence& evidence) {
+/// that is made in advance. What a library makes where it is called to compute is its own.
+bool is_data(const CategoryHolder& holder, const PracticeEvidence& evidence,
+             const std::set<uint32_t>& computing_lines) {
   const bool may_be = holder.why == WhyUnknown::kOutside && evidence.graph.backward_passes > 0;
   if (holder.category != Category::kInput && !may_be) return false;
+  if (evidence.work_of(holder.stack).phase != WorkPhase::kDataLoading &&
+      is_made_by_computation(evidence.tables, holder.stack, computing_lines))
+    return false;
   const std::string text = text_where_made(evidence, holder.stack);
   if (text.empty()) return holder.category == Category::kInput;
   return !makes_buffer(text);
@@ -128,13 +132,14 @@ void find_whole_data(const PracticeEvidence& evidence, Candidates* out) {
   }
   PracticeCandidate candidate(*evidence.device);
   uint64_t bytes = 0;
+  const std::set<uint32_t> lines_of_calls = computing_lines(evidence);
   std::vector<std::pair<std::string, uint64_t>> lines;
   for (const CategoryHolder& holder : evidence.at_peak()) {
     const StackSizes* made = evidence.made_by(holder.stack);
     // Batches are made again and again, and are many where they are kept.
     if (!made || made->count != holder.count || holder.count > kFew) continue;
     if (holder.bytes / holder.count < kMuchMore * largest_activation) continue;
-    if (is_loaded(tables, holder.stack) || !is_data(holder, evidence)) continue;
+    if (is_loaded(tables, holder.stack) || !is_data(holder, evidence, lines_of_calls)) continue;
     bytes += holder.bytes;
     candidate.add_stack(holder.stack, tables);
     const std::string line = evidence.line_of(holder.stack);

@@ -15,9 +15,10 @@ struct DataAtPeak {
     analysis.devices.resize(1);
     analysis.devices[0].categories.is_known = true;
   }
-  void hold(CategoryHolder holder, uint64_t bytes, std::string_view file, uint32_t line) {
+  void hold(CategoryHolder holder, uint64_t bytes, std::string_view file, uint32_t line,
+            std::string_view function = "f") {
     const Frame user{tables.strings.intern("/me/train.py"), tables.strings.intern("fit"), line};
-    const Frame made{tables.strings.intern(file), tables.strings.intern("f"), 1};
+    const Frame made{tables.strings.intern(file), tables.strings.intern(function), 1};
     holder.stack = tables.stacks.push(0, tables.stacks.intern_frame(user));
     holder.stack = tables.stacks.push(holder.stack, tables.stacks.intern_frame(made));
     holder.bytes = bytes, holder.count = 1;
@@ -58,6 +59,24 @@ TEST(DataPractices, WhatIsMadeInAdvanceIsDataOnlyWhereAModelIsTrained) {
   run.graph.backward_passes = 0;
   run.hold({.category = Category::kInput}, 500, "/me/train.py", 5);
   EXPECT_EQ(run.found(), (FoundData{{"data_in_memory", 500}}));
+}
+
+TEST(DataPractices, WhatALibraryMakesWhereItIsCalledToComputeIsItsOwn) {
+  DataAtPeak run;
+  run.line_text = text_of_all("predicted = likelihood(model(x))");
+  run.graph.backward_passes = 1;
+  run.hold({.category = Category::kTemporary}, 10, "/me/train.py", 7);
+  const std::string library = "/x/site-packages/gp/module.py";
+  const CategoryHolder outside{.category = Category::kUnknown, .why = WhyUnknown::kOutside};
+  run.hold(outside, 1000, library, 4);
+  EXPECT_EQ(run.found(), (FoundData{{"data_in_memory", 1000}}));
+  run.hold({.category = Category::kActivation}, 10, "/x/site-packages/torch/autograd/function.py", 4);
+  EXPECT_EQ(run.found(), (FoundData{{"data_in_memory", 1000}})) << "f() is not Function.apply()";
+  run.hold({.category = Category::kActivation}, 10, "/x/site-packages/torch/autograd/function.py", 4,
+           "Function.apply");
+  EXPECT_EQ(run.found(), FoundData{});
+  run.hold(outside, 2000, "/me/train.py", 4);
+  EXPECT_EQ(run.found(), (FoundData{{"data_in_memory", 2000}})) << "the line's own";
 }
 
 TEST(DataPractices, ABufferThatTheProgramFillsIsNoData) {
