@@ -47,8 +47,10 @@ using CallsByLine = std::map<uint32_t, LineOfCalls>;
 /// one, and, as far as its life shows, not for the next call.
 bool may_be_result(const CategoryHolder& holder, const Attribution& work, bool is_of_computation) {
   if (holder.why == WhyUnknown::kKeptResult) return true;
-  if (holder.why == WhyUnknown::kOutside) return is_of_computation && !work.has_gradients;
-  return holder.category == Category::kTemporary && work.phase == WorkPhase::kEvaluation;
+  const bool is_temporary = holder.category == Category::kTemporary;
+  if (holder.why == WhyUnknown::kOutside || (is_temporary && work.phase == WorkPhase::kNone))
+    return is_of_computation && !work.has_gradients;
+  return is_temporary && work.phase == WorkPhase::kEvaluation;
 }
 
 /// Of the model's call, or of a loss beside it.
@@ -64,6 +66,12 @@ uint64_t made_to_stay(uint32_t stack, const GraphEvidence& graph) {
   if (saved == graph.by_stack.end()) return graph.allocated.find(stack)->second.count;
   const GraphLives& lives = saved->second;
   return lives.in_backward + lives.after_backward + lives.without_backward;
+}
+
+/// No result of a module's call, nor what autograd saved.
+bool made_outside(const CategoryHolder& holder, const PracticeEvidence& evidence) {
+  return holder.category != Category::kActivation &&
+         evidence.work_of(holder.stack).phase == WorkPhase::kNone;
 }
 
 /// What `counts` takes of what is live at the peak and of `least` calls or more, without the lines
@@ -104,7 +112,7 @@ CallsByLine held_by_calls(const PracticeEvidence& evidence, uint64_t least,
       // A loop in the model makes several in a call.
       const uint64_t made =
           std::max<uint64_t>(1, made_to_stay(one.holder->stack, evidence.graph));
-      const bool is_outside = one.holder->why == WhyUnknown::kOutside;
+      const bool is_outside = made_outside(*one.holder, evidence);
       const uint64_t in_all = is_outside ? known.computations_in_all : known.calls_in_all;
       // No module tells a cache's layers apart, but every call makes a result.
       const bool is_known = in_all != UINT64_MAX && (!is_outside || made >= in_all);
@@ -308,8 +316,8 @@ void find_results_beside(const PracticeEvidence& evidence, Candidates* out) {
 void find_results(const PracticeEvidence& evidence, Candidates* out) {
   for (const auto& [line, known] : held_by_calls(evidence, kLeastResults, may_be_result)) {
     std::vector<OfCalls> held = known.held;
-    const auto is_outside = [](const OfCalls& one) {
-      return one.holder->why == WhyUnknown::kOutside;
+    const auto is_outside = [&](const OfCalls& one) {
+      return made_outside(*one.holder, evidence);
     };
     if (!is_of_one_module(held, evidence.tables)) std::erase_if(held, is_outside);
     if (!held.empty() && is_of_one_module(held, evidence.tables))
