@@ -48,7 +48,7 @@ import torch
 block = torch.ones(1000)
 for _ in range(4):
     if os.fork() == 0:
-        time.sleep(2.2)
+        time.sleep(4)
         os._exit(0)
 for _ in range(4):
     os.wait()
