@@ -53,11 +53,7 @@ Status copy_chunks(File& from, const FileIndex& index, uint64_t recording_id, Fi
 
 /// 0 or errno; ESTALE where `path` names another file than `of`, or none. What is there stays then.
 int put_in_place(const std::string& temporary, const std::string& path, const FileIdentity& of) {
-  const auto is_at = [&](const std::string& name) {
-    struct stat st;
-    return stat(name.c_str(), &st) == 0 && FileIdentity{st.st_dev, st.st_ino} == of;
-  };
-  if (!is_at(path)) return ESTALE;
+  if (!same_file(path, of)) return ESTALE;
   const auto exchange = [&] {
     return renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE);
   };
@@ -66,7 +62,7 @@ int put_in_place(const std::string& temporary, const std::string& path, const Fi
     if (errno != EINVAL && errno != ENOSYS) return errno;
     return rename(temporary.c_str(), path.c_str()) == 0 ? 0 : errno;
   }
-  if (!is_at(temporary)) {  // it came between the look and the exchange
+  if (!same_file(temporary, of)) {  // it came between the look and the exchange
     exchange();
     return ESTALE;
   }
@@ -75,6 +71,11 @@ int put_in_place(const std::string& temporary, const std::string& path, const Fi
 }
 
 }  // namespace
+
+bool same_file(const std::string& path, const FileIdentity& file) {
+  struct stat st;
+  return stat(path.c_str(), &st) == 0 && FileIdentity{st.st_dev, st.st_ino} == file;
+}
 
 Result<bool> compact_file(File& file) {
   const std::string temporary = file.path() + ".tmp";

@@ -36,11 +36,6 @@ uint64_t disk_bytes(const std::string& path) {
   return stat(path.c_str(), &st) == 0 ? static_cast<uint64_t>(st.st_blocks) * 512 : 0;
 }
 
-bool same_file(const std::string& path, const FileIdentity& file) {
-  struct stat st;
-  return stat(path.c_str(), &st) == 0 && FileIdentity{st.st_dev, st.st_ino} == file;
-}
-
 struct OneFile {
   std::string path;
   std::unique_ptr<RecordingFile> file;
