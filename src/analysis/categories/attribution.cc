@@ -30,6 +30,11 @@ struct Reading {
   }
 
  private:
+  bool is_innermost_python() const {
+    return std::ranges::none_of(
+        frames, [](const CodeFrame& inner) { return inner.file.ends_with(".py"); });
+  }
+
   void look_at_torch(std::string_view file, std::string_view function) {
     is_engine |= runs_backward(file, function);
     // Every optimizer's step runs in the wrapper that torch.optim.Optimizer puts around it.
@@ -48,9 +53,8 @@ struct Reading {
     out.is_reducer |= is_torch_file(file, "nn/parallel/distributed.py") &&
                       (is_called(function, "DistributedDataParallel._ddp_init_helper") ||
                        is_called(function, "DistributedDataParallel._pre_forward")) &&
-                      std::ranges::none_of(frames, [](const CodeFrame& inner) {
-                        return inner.file.ends_with(".py");
-                      });
+                      is_innermost_python();
+    out.is_collective |= path_has(file, "/torch/distributed/") && is_innermost_python();
     out.is_computed |=
         is_torch_file(file, "autograd/function.py") && is_called(function, "Function.apply");
     is_checkpoint |= is_torch_file(file, "utils/checkpoint.py");

@@ -34,6 +34,7 @@ struct Attribution {
   bool is_weight_copy = false; ///< PyTorch copies a parameter, a model to average it, or
                                ///< what is saved, an optimizer's state too
   bool is_reducer = false;     ///< DistributedDataParallel's buckets of gradients
+  bool is_collective = false;  ///< torch.distributed makes it: what is gathered, scattered or sent
   bool is_in_step = false;     ///< within an optimizer's step, perhaps in what its closure runs
   bool is_computed = false;    ///< in the forward of an autograd Function, or of a module whose class
                                ///< has a __call__ of its own: by a computation, so it is no data

@@ -82,6 +82,15 @@ TEST(Attribution, ReducersMakeTheirBucketsThemselves) {
   EXPECT_FALSE(of({{"/me/distributed.py", "_pre_forward"}}).is_reducer);
 }
 
+TEST(Attribution, WhatTorchDistributedMakesItselfIsOfACollective) {
+  const Names mine{"/me/a.py", "main"}, native{"Ops.cpp", "c10d::ops::reduce_scatter"},
+      call{kTorch + "distributed/distributed_c10d.py", "reduce_scatter_single"};
+  EXPECT_TRUE(of({mine, call}).is_collective);
+  EXPECT_TRUE(of({mine, call, native}).is_collective);
+  EXPECT_FALSE(of({call, mine}).is_collective) << "a hook of the program";
+  EXPECT_FALSE(of({mine, {kTorch + "autograd/graph.py", "_engine_run_backward"}}).is_collective);
+}
+
 TEST(Attribution, FunctionsOfAutogradAndModulesWithACallOfTheirOwnCompute) {
   const Names mine{"/me/a.py", "main"}, call{"/x/site-packages/gp/module.py", "Module.__call__"},
       forward{"/x/site-packages/gp/kernel.py", "Kernel.forward"}, inner{"/me/b.py", "squared"};

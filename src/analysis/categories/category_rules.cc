@@ -83,8 +83,10 @@ Verdict of_forward(const BlockLife& life) {
   return unknown(life.is_freed ? WhyUnknown::kKeptResult : WhyUnknown::kNotFreed);
 }
 
-Verdict of_backward(const BlockLife& life) {
+Verdict of_backward(const Attribution& made_in, const BlockLife& life) {
   if (!life.outlived_backward) return {Category::kTemporary};
+  // A thread of gloo's may let go of what it sent only after backward. A gradient waits for its step.
+  if (made_in.is_collective && life.is_freed && life.steps == 0) return {Category::kTemporary};
   if (life.has_been_looked_at) {
     return is_kept_workspace(life) ? Verdict{Category::kWorkspace}
                                    : unknown(WhyUnknown::kKeptFromBackward);
@@ -170,7 +172,7 @@ Verdict verdict_without_leaks(const Attribution& made_in, const BlockLife& life)
   if (life.is_saved) return of_saved(made_in, life);
   switch (made_in.phase) {
     case WorkPhase::kBackward:
-      return of_backward(life);
+      return of_backward(made_in, life);
     case WorkPhase::kOptimizer:
       return of_step(life);
     case WorkPhase::kDataLoading:

@@ -146,6 +146,18 @@ TEST(CategoryRules, BucketsOfGradientsAreTheFrameworksFromTheFirstStepOn) {
   }
 }
 
+TEST(CategoryRules, WhatACollectiveLetsGoOfAfterBackwardIsNoGradient) {
+  Attribution work = made_in(WorkPhase::kBackward);
+  work.is_collective = true;
+  const BlockLife late{.outlived_backward = true, .is_freed = true};
+  EXPECT_EQ(category_of(work, late), Category::kTemporary);
+  EXPECT_EQ(category_of(made_in(WorkPhase::kBackward), late), Category::kGradient);
+  BlockLife shard = late;
+  shard.steps = 1;
+  EXPECT_EQ(category_of(work, shard), Category::kGradient);
+  EXPECT_EQ(category_of(work, {.outlived_backward = true}), Category::kGradient);
+}
+
 TEST(CategoryRules, WhatALookFoundNoRoleForHasNone) {
   BlockLife life{.outlived_backward = true, .outlived_optimizer = true};
   EXPECT_EQ(category_of(made_in(WorkPhase::kBackward), life), Category::kGradient);
