@@ -132,6 +132,10 @@ def test_ranks_of_other_launchers(tmp_path, launcher):
     ranks = jobs.ranks_of(tmp_path / "job")
     assert (ranks["launcher"], ranks["world_size"], ranks["missing"], ranks["missing_count"]) == (launcher, 3, [0, 2], 2)
     assert [(one["rank"], one["local_rank"], one["peak_bytes"]) for one in ranks["ranks"]] == [(1, 1, 400_000)]
+    assert (ranks["job_peak_bytes"], ranks["unknown"]["job_peak"]) == (None, "one rank alone was recorded")
+    text = jobs.analyze(tmp_path / "job", output="text")
+    assert f"1 of 3 ranks was recorded ({launcher}), on 1 host." in text
+    assert "unknown, because one rank alone was recorded." in text
 
 
 def test_a_task_alone_is_no_job(tmp_path):

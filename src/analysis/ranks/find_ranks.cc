@@ -168,7 +168,12 @@ void take_job_peak(const Analysis& analysis, const Tables& tables, const JobSums
   if (unaligned) job->why_no_job_peak = "the error of the clocks is not known";
   const bool is_host = sums.accelerators.bytes == 0;
   const JobPeak& peak = is_host ? sums.host : sums.accelerators;
-  if (peak.bytes == 0) return;
+  if (peak.bytes == 0) {
+    if (job->why_no_job_peak.empty())
+      job->why_no_job_peak =
+          job->ranks.size() == 1 ? "one rank alone was recorded" : "no allocation was recorded";
+    return;
+  }
   job->job_peak_bytes = peak.bytes, job->job_peak_ns = peak.time_ns;
   const std::string unseen = ranks_in_doubt(analysis, tables, peak);
   if (!unseen.empty() && job->why_no_job_peak.empty())

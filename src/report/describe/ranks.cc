@@ -257,8 +257,9 @@ Section ranks_section(const Subject& subject) {
   const JobRanks* job = subject.analysis.ranks.get();
   if (job == nullptr) return out;
   out.add(Sentence{fmt::format(
-      "{} of {} ranks were recorded{}, on {}.", job->ranks.size(),
+      "{} of {} ranks {} recorded{}, on {}.", job->ranks.size(),
       job->world_size ? std::to_string(*job->world_size) : "an unknown number of",
+      job->ranks.size() == 1 ? "was" : "were",
       job->launcher == Launcher::kNone ? "" : std::string(" (") + launcher_name(job->launcher) + ")",
       format_plural(job->hosts, "host"))});
   std::vector<uint32_t> without;
