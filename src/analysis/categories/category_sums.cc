@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "base/path_parts.h"
 #include "trace/module_path.h"
-#include "trace/own_code.h"
 
 namespace gpumemprof {
 namespace {
@@ -92,8 +90,7 @@ bool is_of_batch(const CategoryHolder& holder, const Tables& tables) {
   if (holder.category != Category::kActivation && holder.category != Category::kInput &&
       holder.category != Category::kTemporary)
     return false;
-  const Frame& asks = tables.stacks.frame_of(python_node(tables, holder.stack));
-  if (path_has(tables.strings.get(asks.file), "/torch/distributed/")) return false;
+  if (attribution_of(tables, holder.stack).is_collective) return false;
   const std::string phase = work_of_holder(holder, tables).phase;
   return phase == work_phase_name(WorkPhase::kForward) ||
          phase == work_phase_name(WorkPhase::kBackward) ||
