@@ -13,6 +13,7 @@ from gpumemprof._tracking.tracker import MemoryTracker as _Tracker
 
 from .collector import TensorFlowCollector
 from .results import MIB
+from .watchdog import MemoryWatchdog as MemoryWatchdog
 
 LOGGER = logging.getLogger("tfmemprof.tracker")
 _REARM = 0.95  # of the threshold: below it, it can be crossed again

@@ -9,12 +9,12 @@ import sys
 from typing import Any
 
 from gpumemprof._counting.accelerators import device_memory
-from gpumemprof._counting.machine import _meminfo, format_bytes
+from gpumemprof._counting.machine import _meminfo, convert_bytes, format_bytes
 
 from ._tensorflow import is_initialized, require_tensorflow
 from .results import MIB
 
-__all__ = ["format_bytes", "format_memory", "get_backend_info", "get_gpu_info", "get_system_info"]
+__all__ = ["convert_bytes", "format_bytes", "format_memory", "get_backend_info", "get_gpu_info", "get_system_info"]
 
 _NO_DEVICE_YET = "TensorFlow has not initialized its devices yet, and a query would"
 _NO_TOTAL = "TensorFlow does not report a GPU's total memory"

@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "input/input.h"
 #include "readers/bfc_dump/read.h"
 #include "report/oom_report.h"
 #include "report/words.h"
@@ -74,6 +75,11 @@ int explain(const ExplainArguments& arguments) {
       is_bfc_dump(arguments.path) ? read_dump(arguments.path) : scan_file(arguments.path);
   if (!log) return report_error(name, log.error());
   if (log->messages.empty()) {
+    if (arguments.path != "-" && input_kind({arguments.path}) == InputKind::kSnapshot) {
+      return report_error(name, {ErrorCode::kUsage,
+                                 "is a memory snapshot of PyTorch, not a message: gpumemprof "
+                                 "analyze explains its out-of-memory events"});
+    }
     return report_error(name, {ErrorCode::kBadInput,
                                "no out-of-memory message found in " +
                                    format_count(log->bytes_read) + " bytes: " +

@@ -1,8 +1,11 @@
 // gpumemprof gate: runs a program, and fails where it holds more than its baseline or its limit.
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <ctime>
 #include <filesystem>
 #include <memory>
@@ -110,11 +113,19 @@ Status plan_baseline(const GateArguments& arguments, bool has_reason, GatePlan* 
   return {};
 }
 
+/// Before the program, which may run for hours.
 Status check_files(const GateArguments& arguments) {
   for (const std::string* path :
        {&arguments.markdown, &arguments.junit, &arguments.benchmark, &arguments.measured}) {
     if (*path == "-")
       return fail(ErrorCode::kUsage, "-: standard output is the program's; name a file");
+    if (path->empty()) continue;
+    const size_t slash = path->rfind('/');
+    const std::string folder =
+        slash == std::string::npos ? "." : slash == 0 ? "/" : path->substr(0, slash);
+    const bool is_there = access(path->c_str(), F_OK) == 0;
+    if (access(is_there ? path->c_str() : folder.c_str(), W_OK) != 0)
+      return fail(ErrorCode::kSystem, *path + ": cannot be written: " + strerror(errno));
   }
   return {};
 }

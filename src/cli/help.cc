@@ -5,6 +5,7 @@
 
 #include "base/nearest.h"
 #include "cli/commands.h"
+#include "cli/output.h"
 
 namespace gpumemprof {
 namespace {
@@ -115,8 +116,12 @@ class HelpFormatter : public CLI::Formatter {
   }
   /// The type of the value, which say_plainly() has; not what else the parser knows of the option.
   std::string make_option_opts(const CLI::Option* option) const override {
-    const std::string type = option->get_option_text();
-    return type.empty() ? "" : ' ' + type;
+    std::string type = option->get_option_text();
+    if (type.empty()) return type;
+    type.insert(0, 1, ' ');
+    // With one blank before it the description would be taken for more of the name.
+    const size_t end = 2 + make_option_name(option, option->get_positional()).size() + type.size();
+    return type.append(end + 1 == get_column_width() ? 1 : 0, ' ');
   }
 };
 
@@ -142,6 +147,11 @@ std::string with_tool_name(std::string text, std::string_view name) {
   for (size_t at = 0; (at = text.find(kTool, at)) != text.npos; at += name.size())
     text.replace(at, kTool.size(), name);
   return text;
+}
+
+std::string help_on_terminal(const std::string& help) {
+  const size_t examples = std::min(help.find("\nExamples:\n"), help.size());
+  return fitted_to_terminal(help.substr(0, examples), "") + help.substr(examples);
 }
 
 std::string usage_of(std::string_view command) {

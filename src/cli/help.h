@@ -15,6 +15,9 @@ void add_help(CLI::App& app);
 /// `text` with `name` for each TOOL in it.
 std::string with_tool_name(std::string text, std::string_view name);
 
+/// Wrapped for a terminal, but the examples: they are for copying.
+std::string help_on_terminal(const std::string& help);
+
 /// What follows the name of a command on its line of usage.
 std::string usage_of(std::string_view command);
 

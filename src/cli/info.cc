@@ -160,7 +160,7 @@ void print_text(const Json& info, const Accelerators& all, int wanted, bool deta
   }
   print_accelerators(all, wanted, detailed);
   const Json& recordings = info["recordings"];
-  std::printf("Your running recordings: %zu\n", recordings.size());
+  std::printf("Your running recordings: %zu\n", recordings.size() + info["waiting"].size());
   for (const Json& recording : recordings) {
     std::printf("  pid %d: %s, into %s\n", recording["pid"].get<int>(),
                 text(recording["command"]).c_str(), text(recording["folder"]).c_str());

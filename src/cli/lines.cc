@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "cli/commands.h"
+#include "cli/help.h"
 #include "cli/python_program.h"
 
 namespace gpumemprof {
@@ -31,8 +32,10 @@ void add_lines_command(CLI::App& app, CommandContext& context) {
         context.exit_code = wrong_usage("lines: name the script (see gpumemprof lines --help)");
         return;
       }
-      std::printf("%s\nUsage: gpumemprof lines SCRIPT [ARGUMENTS...]\n\n%s\n",
-                  command->get_description().c_str(), command->get_footer().c_str());
+      const std::string help = command->get_description() +
+                               "\nUsage: gpumemprof lines SCRIPT [ARGUMENTS...]\n\n" +
+                               command->get_footer() + '\n';
+      std::fputs(help_on_terminal(help).c_str(), stdout);
       return;
     }
     context.exit_code = run_lines(all);

@@ -94,7 +94,7 @@ int run_command_line(int argc, char** argv) {
     if (error.get_exit_code() == 0) {  // --help, --version
       std::ostringstream text;
       const int code = app.exit(error, text, std::cerr);
-      std::cout << fitted_to_terminal(text.str(), "");
+      std::cout << help_on_terminal(text.str());
       return code;
     }
     return wrong_usage(usage_error(app, error, words));

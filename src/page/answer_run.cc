@@ -41,7 +41,9 @@ Json device_json(const PageFile& file, WholeRun& whole, const PageDevice& device
     if (is_unknown) unknown.push_back({{"what", what}, {"reason", reason}});
   };
   add(!table.is_told, "category", device.why_no_categories);
-  add(table.reserved.empty(), "reserved", "the source has no reserved bytes");
+  add(table.reserved.empty(), "reserved",
+      table.has_end_segments ? "the events and the segments contradict each other"
+                             : "the source has no reserved bytes");
   add(table.stream.empty(), "stream", "the source has no streams");
   add(table.thread.empty(), "thread", "the source has no threads");
   add(!device.has_times, "time", "the events have no times");

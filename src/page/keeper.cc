@@ -311,6 +311,9 @@ void TableFiller::finish() {
     if (table.stream[i] >= table.streams.size()) table.stream[i] = 0;
   }
   table.finish();
+  const bool is_below_live = trace_ && !table.reserved.empty() &&
+                             table.reserved.at(table.peak) < table.level_at(table.peak);
+  if (is_below_live) table.reserved = {};  // the events contradict the segments
   trace_ = nullptr;
 }
 

@@ -62,11 +62,14 @@ std::string advice_text(const AdviceReport& report, const std::string& otherwise
   }
   const auto saving = report.advice.size() - static_cast<size_t>(std::ranges::count_if(
                                                  report.advice, was_measured_for_nothing));
-  const bool has_other = report.advice.empty() && !otherwise.empty();
+  // What saves time alone leaves the question of memory open.
+  const bool has_other =
+      !otherwise.empty() && std::ranges::all_of(report.advice, [](const Advice& one) {
+        return one.basis == SavingBasis::kTime || was_measured_for_nothing(one);
+      });
   out += saving != 0 ? format_plural(static_cast<uint64_t>(saving), "suggestion") + '\n'
-         : has_other ? "Nothing found.\n"
+         : has_other && report.advice.empty() ? "Nothing found.\n"
                      : "No suggestions.\n";
-  if (has_other) out += otherwise + '\n';
   bool was_choice = report.advice.empty() || report.advice.front().is_choice();
   size_t width = 16;
   for (const Advice& one : report.advice) width = std::max(width, one.kind.size());
@@ -81,6 +84,7 @@ std::string advice_text(const AdviceReport& report, const std::string& otherwise
     out += fmt::format("{}{}.\n", margin, printable(saving_words(one)));
     if (!one.cost.empty()) out += fmt::format("{}Costs: {}.\n", margin, printable(one.cost));
   }
+  if (has_other) out += otherwise + '\n';
   return out + unknown_text(report);
 }
 

@@ -91,6 +91,14 @@ TEST(AdviceText, WhatComesNextIsSaidWhereNoAdviceCanBeGiven) {
             "## The analysis\n\n````text\ntext\n````\n");
 }
 
+TEST(AdviceText, WhatComesNextIsSaidBelowAdviceThatSavesTimeAlone) {
+  AdviceReport report{.applies = true};
+  report.advice.push_back({.kind = "allocator", .title = "t", .fix = "f", .basis = SavingBasis::kTime});
+  EXPECT_TRUE(advice_text(report, "Next: whatif.").ends_with("\nNext: whatif.\n"));
+  report.advice.push_back({.kind = "allocator", .title = "t", .fix = "f", .bytes = 7});
+  EXPECT_FALSE(advice_text(report, "Next: whatif.").contains("Next"));
+}
+
 TEST(AdviceText, HowAProgramFailedIsSaidFirst) {
   AdviceReport report;
   report.applies = true;

@@ -110,6 +110,13 @@ TEST_F(DiffReport, ARunAgainstItselfIsTheSame) {
   EXPECT_THAT(text, HasSubstr("By line of your code, at the peak\n  No difference.\n"));
 }
 
+TEST_F(DiffReport, OfASideWithoutAnyAllocationThatIsAllThatIsSaid) {
+  DiffSide nothing = diff_.a;
+  nothing.device = nullptr;
+  EXPECT_THAT(diff_text(diff_runs(nothing, diff_.b, headline_node), {}),
+              testing::StartsWith("Nothing was allocated in A; B has a peak of 1.54 KiB on cpu\n"));
+}
+
 /// Two allocators of TensorFlow in one process, and one of another process.
 MemorySource two_allocators(uint64_t in_cpu, uint64_t in_mklcpu, uint64_t of_other) {
   EventBatch events;

@@ -1,6 +1,7 @@
 """explain-oom as a user calls it. What the wordings are and what is concluded is tested beside the sources."""
 
 import json
+import pickle
 import subprocess
 import sys
 
@@ -131,3 +132,12 @@ def test_of_a_log_with_the_summary_of_run_alone_the_recording_is_named():
     done = explain(said)
     assert done.returncode == 2
     assert done.stderr.decode().endswith("bytes: the program was recorded, see gpumemprof analyze runs/a\n")
+
+
+def test_a_memory_snapshot_is_named_with_the_command_that_explains_it(tmp_path):
+    snapshot = tmp_path / "snapshot.pickle"
+    snapshot.write_bytes(pickle.dumps({"segments": [], "device_traces": [[]]}))
+    done = explain(b"", path=snapshot)
+    assert done.returncode == 2
+    assert done.stderr.decode() == (f"gpumemprof: {snapshot}: is a memory snapshot of PyTorch, not a message: gpumemprof analyze "
+                                    "explains its out-of-memory events\n")

@@ -259,3 +259,11 @@ def test_a_name_from_a_hostile_baseline_does_not_reach_the_terminal(program, tmp
     assert b"\x1b" not in done.stderr and "\u202e" not in done.stderr.decode()
     assert "\x1b" not in (tmp_path / "c.md").read_text()
     ElementTree.parse(tmp_path / "c.xml")
+
+
+@pytest.mark.parametrize("option", ["--markdown", "--junit", "--benchmark"])
+def test_a_report_that_cannot_be_written_is_told_before_the_program_runs(tmp_path, option):
+    done = gate(tmp_path, "--limit", "1GiB", option, "missing/report", "--", "sh", "-c", "touch ran")
+    assert done.rc == 1
+    assert done.stderr.decode() == "gpumemprof: missing/report: cannot be written: No such file or directory\n"
+    assert not (tmp_path / "ran").exists()

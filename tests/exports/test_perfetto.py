@@ -1,6 +1,7 @@
 """The Perfetto trace, read through Perfetto's own protos."""
 
 import collections
+import pickle
 
 import harness
 import pytest
@@ -111,3 +112,23 @@ def test_the_clocks_are_told(trace):
     first = next(p.timestamp for p in trace.packet if p.timestamp)
     assert clocks[3] == clocks[4] == first
     assert abs(clocks[1] / 1e9 - __import__("time").time()) < 86400, "wall clock of a recording just made"
+
+
+def profiles(path):
+    trace = pb.Trace()
+    trace.ParseFromString(export(path, "--to", "perfetto"))
+    dumps = [dump for p in trace.packet for dump in p.profile_packet.process_dumps]
+    return trace, [(dump.heap_name, sum(s.self_allocated for s in dump.samples)) for dump in dumps]
+
+
+def test_a_file_of_one_moment_has_its_live_memory_and_an_empty_one_is_a_trace_still(tmp_path):
+    block = {"size": 4096, "requested_size": 4000, "state": "active_allocated", "address": 1 << 20,
+             "frames": [{"filename": "/me/a.py", "line": 3, "name": "f"}]}
+    segment = {"address": 1 << 20, "total_size": 2 << 20, "allocated_size": 4096, "active_size": 4096, "stream": 0, "device": 0,
+               "segment_type": "small", "blocks": [block, dict(block, state="inactive", address=(1 << 20) + 4096, size=(2 << 20) - 4096)]}
+    moment, empty = tmp_path / "moment.pickle", tmp_path / "empty.pickle"
+    moment.write_bytes(pickle.dumps({"segments": [segment], "device_traces": [[]]}))
+    empty.write_bytes(pickle.dumps({"segments": [], "device_traces": [[]]}))
+    assert profiles(moment)[1] == [("cuda:0 at the peak", 4000), ("cuda:0 at the end", 4000)]
+    trace, found = profiles(empty)
+    assert not found and len(trace.packet) == 1

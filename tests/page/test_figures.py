@@ -171,3 +171,18 @@ def test_a_line_is_one_band_whoever_calls_it(tmp_path, view):
     header, columns = view(path).ask("levels", by="line", columns=1)
     of_line = [columns["values"][k] for k, key in enumerate(header["keys"]) if "model.py:39" in key["label"]]
     assert of_line == [sum(sizes)]
+
+
+def test_fewer_reserved_than_live_is_no_figure_but_a_contradiction(tmp_path, view):
+    """10 MiB are live at the peak, the segments at the end have 2 MiB and no event tells of another one."""
+    trace = [{"action": "alloc", "addr": 1 << 30, "size": 10 << 20, "stream": 0, "frames": []},
+             {"action": "free_completed", "addr": 1 << 30, "size": 10 << 20, "stream": 0, "frames": []}]
+    segment = {"address": 1 << 40, "total_size": 2 << 20, "allocated_size": 0, "active_size": 0, "stream": 0, "device": 0,
+               "segment_type": "small", "blocks": [{"size": 2 << 20, "requested_size": 0, "state": "inactive"}]}  # fmt: skip
+    path = tmp_path / "run.pickle"
+    path.write_bytes(pickle.dumps({"segments": [segment], "device_traces": [trace]}))
+    page = view(path)
+    (device,) = page.run()["files"][0]["devices"]
+    assert {"what": "reserved", "reason": "the events and the segments contradict each other"} in device["unknown"]
+    _, columns = page.ask("levels", device=0, columns=4, by="none")
+    assert "reserved" not in columns

@@ -342,7 +342,11 @@ Result<AdviceReport> advise_on_recording(const Analysis& analysis, const Tables&
     return is_shared_memory(tables, one.device);
   });
   if (!main && !has_shared) {
-    report.unknown.emplace_back("all", "the types of the memory are unknown");
+    const bool is_empty = std::ranges::none_of(analysis.devices, [](const DeviceAnalysis& one) {
+      return one.figures.peak_bytes != 0;
+    });
+    report.unknown.emplace_back(
+        "all", is_empty ? "nothing was allocated" : "the types of the memory are unknown");
     return report;
   }
   report.applies = true;

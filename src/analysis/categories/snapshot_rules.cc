@@ -61,6 +61,10 @@ constexpr RuleFacts kFacts[kSnapshotRules] = {
      "made in a module's call, live in the next one and larger with each, in a trace without "
      "backward"},
     {"data_loading", Category::kInput, Confidence::kHigh, "made by a DataLoader"},
+    {"scattered", Category::kInput, Confidence::kHigh,
+     "a device's part of a batch, made by DataParallel"},
+    {"replica", Category::kParameter, Confidence::kHigh,
+     "a copy of a parameter, made by DataParallel on another device for one call"},
     {"set_up_with_gradient", Category::kParameter, Confidence::kHigh,
      "made where PyTorch creates or moves a module's tensors, and a gradient has its size"},
     {"set_up", Category::kParameter, Confidence::kMedium,
@@ -99,7 +103,17 @@ SnapshotRule of_backward(const SnapshotWork& made_in, const SnapshotLife& life) 
   return life.is_freed ? kBackwardFreed : kNoRule;
 }
 
+/// What is packed for the way to the other devices is freed on arrival; a replica lives through its
+/// call.
+SnapshotRule of_replica(const SnapshotLife& life) {
+  const bool is_packed = life.trace_has_backward && life.is_freed && !life.met_oom &&
+                         !life.met_backward && !life.is_freed_in_backward;
+  return is_packed ? kForwardFreed : kReplica;
+}
+
 SnapshotRule of_forward(const SnapshotWork& made_in, const SnapshotLife& life) {
+  if (made_in.is_scattered) return kScattered;
+  if (made_in.is_replica) return of_replica(life);
   if (life.is_freed_in_backward) return kForwardFreedInBackward;
   if (life.steps >= kLastsForSteps) return kForwardLasts;
   if (life.met_backward) return kForwardMetBackward;
@@ -140,6 +154,8 @@ SnapshotRule of_outside(const SnapshotWork& made_in, const SnapshotLife& life) {
 SnapshotRule of_presence(const SnapshotWork& made_in, WorkPhase phase) {
   if (phase == WorkPhase::kBackward && made_in.is_accumulated) return kAccumulated;
   if (phase == WorkPhase::kDataLoading) return kDataLoading;
+  if (made_in.is_scattered) return kScattered;
+  if (made_in.is_replica) return kReplica;
   return phase == WorkPhase::kNone && made_in.is_in_setup ? kSetUp : kNoRule;
 }
 

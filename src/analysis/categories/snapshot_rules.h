@@ -40,6 +40,8 @@ enum class SnapshotRule : uint8_t {
   kCacheGrown,
   kCacheLikely,
   kDataLoading,
+  kScattered,
+  kReplica,
   kSetUpWithGradient,
   kSetUp,
   kSizeOfGradient,
@@ -51,7 +53,7 @@ enum class SnapshotRule : uint8_t {
   kEarlierFreedInBackward,
   kEarlierFreedInOptimizer,
 };
-inline constexpr size_t kSnapshotRules = 35;
+inline constexpr size_t kSnapshotRules = 37;
 
 struct RuleFacts {
   const char* name;  ///< in reports and JSON; stays the same

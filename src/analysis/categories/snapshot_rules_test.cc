@@ -50,6 +50,22 @@ TEST(SnapshotRules, WhatBackwardLeavesIsAGradientUnlessBackwardFreesIt) {
   EXPECT_EQ(rule_of(accumulated, WorkPhase::kBackward, {}), kAccumulated);
 }
 
+TEST(SnapshotRules, WhatDataParallelCopiesToADeviceIsParametersAndInputOfOneCall) {
+  SnapshotWork work = python(WorkPhase::kForward);
+  work.is_replica = true;
+  const auto of = [&](SnapshotLife life) { return rule_of(work, WorkPhase::kForward, life); };
+  EXPECT_EQ(of({.is_freed = true, .is_freed_in_backward = true, .trace_has_backward = true}),
+            kReplica);
+  EXPECT_EQ(of({}), kReplica);
+  EXPECT_EQ(of({.is_freed = true, .met_oom = true, .trace_has_backward = true}), kReplica);
+  EXPECT_EQ(of({.is_freed = true, .trace_has_backward = true}), kForwardFreed)
+      << "packed for the way";
+  EXPECT_EQ(of({.has_history = false}), kReplica);
+  work.is_replica = false, work.is_scattered = true;
+  EXPECT_EQ(of({.is_freed = true, .is_freed_in_backward = true}), kScattered);
+  EXPECT_EQ(of({.has_history = false}), kScattered);
+}
+
 TEST(SnapshotRules, AThreadWithoutPythonIsLessSure) {
   const SnapshotLife kept{.outlived_backward = true, .is_unseen = true};
   const SnapshotRule found = rule_of({}, WorkPhase::kBackward, kept);

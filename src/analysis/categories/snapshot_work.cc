@@ -26,6 +26,10 @@ bool sets_up(std::string_view file, std::string_view function) {
           is_called(function, "_apply") || is_called(function, "initialize_parameters"));
 }
 
+bool scatters(std::string_view file, std::string_view function) {
+  return is_torch_file(file, "nn/parallel/scatter_gather.py") && has(function, "scatter");
+}
+
 /// What a frame says by itself; see SnapshotWork.
 enum FrameFact : uint16_t {
   kLookedAt = 1,
@@ -40,6 +44,8 @@ enum FrameFact : uint16_t {
   kRunsOptimizer = 512,
   kLoadsData = 1024,
   kAccumulates = 2048,
+  kReplicates = 4096,
+  kScatters = 8192,
 };
 
 uint16_t facts_of_native(std::string_view function) {
@@ -67,7 +73,9 @@ uint16_t facts_of(std::string_view file, std::string_view function) {
       fact(sets_up(file, function), kSetsUp) | fact(runs_backward(file, function), kRunsBackward) |
       fact(runs_module(file, function), kRunsModule) |
       fact(runs_optimizer(file, function), kRunsOptimizer) |
-      fact(loads_data(file, function), kLoadsData));
+      fact(loads_data(file, function), kLoadsData) |
+      fact(is_torch_file(file, "nn/parallel/replicate.py"), kReplicates) |
+      fact(scatters(file, function), kScatters));
 }
 
 /// Frames from the innermost outwards.
@@ -84,6 +92,8 @@ class Reader {
       if (facts & kWithoutGradients) work.is_without_gradients = true;
       if (facts & kClearsGradients) work.clears_gradients = true;
       if (facts & kSetsUp) work.is_in_setup = true;
+      if (facts & kReplicates) work.is_replica = true;
+      if (facts & kScatters) work.is_scattered = true;
     }
     if (facts & kRunsBackward) return meet_backward();
     if (facts & kRunsModule) return meet(WorkPhase::kForward);

@@ -23,6 +23,8 @@ struct SnapshotWork {
   bool clears_gradients = false;  ///< in zero_grad of an optimizer or a module
   bool is_without_gradients = false;  ///< in a function under torch.no_grad() or the like
   bool is_workspace = false;          ///< torch_frames.h
+  bool is_replica = false;    ///< DataParallel copies a model to another device, for one call
+  bool is_scattered = false;  ///< DataParallel gives a device its part of a batch
 };
 /// Answers that were given, by stack, and what each frame says. Not thread-safe; `tables` must
 /// outlive it and not grow.

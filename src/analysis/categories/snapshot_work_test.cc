@@ -88,6 +88,20 @@ TEST(SnapshotWork, OfAForwardWithinBackwardIsComputedAgain) {
   EXPECT_TRUE(work_of({checkpoint, kCall, kForward}).is_recomputed);
 }
 
+TEST(SnapshotWork, KnowsDataParallelsReplicasAndPartsOfABatch) {
+  const Pair wrapper{kTorchFolder + "nn/parallel/data_parallel.py", "DataParallel.forward"},
+      copies{kTorchFolder + "nn/parallel/replicate.py", "replicate"},
+      sends{kTorchFolder + "nn/parallel/comm.py", "broadcast_coalesced"},
+      splits{kTorchFolder + "nn/parallel/scatter_gather.py", "scatter_kwargs"},
+      gathers{kTorchFolder + "nn/parallel/scatter_gather.py", "gather"};
+  const SnapshotWork replica = work_of({kMain, kCall, wrapper, copies, sends});
+  EXPECT_TRUE(replica.is_replica && !replica.is_scattered);
+  EXPECT_EQ(replica.phase, WorkPhase::kForward);
+  EXPECT_TRUE(work_of({kMain, kCall, wrapper, splits}).is_scattered);
+  EXPECT_FALSE(work_of({kMain, kCall, wrapper, gathers}).is_scattered);
+  EXPECT_FALSE(work_of({kMain, kCall, wrapper, sends}).is_replica) << "of who knows whose call";
+}
+
 TEST(SnapshotWork, OfABackwardWithinAModuleOrAStepIsTheInnermost) {
   EXPECT_EQ(work_of({kMain, kCall, kForward, kRun}).phase, WorkPhase::kBackward);
   EXPECT_EQ(work_of({kMain, kStep, {"/me/a.py", "closure"}, kCall}).phase, WorkPhase::kForward);

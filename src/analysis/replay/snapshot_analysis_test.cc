@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "allocator/release.h"
+#include "analysis/finding_figure.h"
 #include "analysis/replay/snapshot_findings.h"
 #include "analysis/replay/snapshot_for_tests.h"
 #include "base/size.h"
@@ -201,15 +202,19 @@ TEST(SnapshotFindings, OfFragmentationExpandableSegmentsAreTheFixWhereTheyWereSi
             "70.0 MiB of 1000 MiB reserved at most are free pieces in segments pinned by live "
             "blocks");
   device.at_most_reserved.reset();
-  device.expandable_peak_reserved_bytes = 951 * kMiB;
+  device.expandable = {1000 * kMiB, 951 * kMiB};
   EXPECT_EQ(found().fix, "") << "less than a 20th";
-  device.expandable_peak_reserved_bytes = 900 * kMiB;
+  device.expandable = {1000 * kMiB, 900 * kMiB};
   EXPECT_EQ(found().fix,
             "set PYTORCH_CUDA_ALLOC_CONF=roundup_power2_divisions:8,expandable_segments:True: in "
             "the simulation, on a device that is never full, the same requests reserve 900 MiB "
             "instead of 1000 MiB");
   EXPECT_TRUE(found().is_fix_simulated);
   EXPECT_EQ(found().bytes, 100 * kMiB);
+  device.replay.peak_reserved.bytes = 5000 * kMiB;  // 4,000 of them cached before the trace
+  const Finding again = found();
+  EXPECT_EQ(again.bytes, 100 * kMiB) << "no saving is what the simulation does not begin with";
+  EXPECT_EQ(*find_figure(again, "peak_reserved_bytes"), 1000 * kMiB);
 }
 
 TEST(SnapshotOom, EnoughInPiecesIsFragmentationAndExpandableSegmentsHelp) {

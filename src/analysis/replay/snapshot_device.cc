@@ -173,11 +173,12 @@ void try_expandable(const AllocatorTrace& trace, const TraceStart& start,
   if (config.expandable_segments || !(device->variable_shapes || is_fragmented(*device))) return;
   // PyTorch through 2.4 stops itself where max_split_size_mb is set, too.
   if (!parse_settings(expandable_settings(*device), replay.release)) return;
-  config.expandable_segments = true;
   if (!device->ooms.empty()) take_room(device->ooms.front().room, trace.device_bytes, &config);
+  const WhatIfResult as_it_was = what_if(trace, start, config, replay.release);
+  config.expandable_segments = true;
   const WhatIfResult expandable = what_if(trace, start, config, replay.release);
-  if (expandable.gave_up_at || expandable.num_ooms != 0) return;
-  device->expandable_peak_reserved_bytes = expandable.peak_reserved_bytes;
+  if (as_it_was.gave_up_at || expandable.gave_up_at || expandable.num_ooms != 0) return;
+  device->expandable = {as_it_was.peak_reserved_bytes, expandable.peak_reserved_bytes};
 }
 
 void find_troubles(const AllocatorTrace& trace, const TraceStart& start,

@@ -13,6 +13,7 @@
 #include "analysis/replay/cache_growth.h"
 #include "analysis/replay/snapshot_oom.h"
 #include "analysis/statistics/timeline.h"
+#include "analysis/statistics/worth.h"
 #include "trace/allocator_trace.h"
 
 namespace gpumemprof {
@@ -40,6 +41,17 @@ struct Retries {
   uint64_t count = 0;
   uint64_t first_event = 0;     ///< the first release
   uint64_t released_bytes = 0;  ///< by all of them
+};
+
+/// Two simulations of the trace, on the device of its first refusal or one that is never full. Both
+/// begin without what was cached before the trace, so neither is the recorded peak.
+struct ExpandableTrial {
+  uint64_t peak_reserved_bytes_as_it_was = 0;
+  uint64_t peak_reserved_bytes = 0;  ///< with expandable segments
+
+  uint64_t saved_bytes() const {
+    return less_or_none(peak_reserved_bytes_as_it_was, peak_reserved_bytes);
+  }
 };
 
 /// One device, replayed.
@@ -77,9 +89,8 @@ struct SnapshotDevice {
   Timeline allocated, reserved;  ///< over time, or over events where has_times is false
   std::optional<VariableShapes> variable_shapes;  ///< only where is_consistent
   std::optional<IdleCache> idle_cache;            ///< likewise
-  /// What the trace reserves at most with expandable segments, where variable_shapes or
-  /// fragmentation asks for it; absent where it was recorded with them.
-  std::optional<uint64_t> expandable_peak_reserved_bytes;
+  /// Where variable_shapes or fragmentation asks for it; absent where it was recorded with them.
+  std::optional<ExpandableTrial> expandable;
   std::vector<OomExplanation> ooms;               ///< kMostOoms: the first and the last
   uint64_t oom_count = 0;
   Retries retries;

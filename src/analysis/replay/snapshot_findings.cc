@@ -12,10 +12,10 @@ namespace {
 
 constexpr uint64_t kSlackShare = 10;
 
-/// Peaks of reserved bytes.
-std::string in_the_simulation(uint64_t recorded, uint64_t changed) {
+std::string in_the_simulation(const ExpandableTrial& trial) {
   return ": in the simulation, on a device that is never full, the same requests reserve " +
-         format_bytes(changed) + " instead of " + format_bytes(recorded);
+         format_bytes(trial.peak_reserved_bytes) + " instead of " +
+         format_bytes(trial.peak_reserved_bytes_as_it_was);
 }
 
 /// "set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True".
@@ -25,14 +25,12 @@ std::string set_text(const SnapshotDevice& device, const std::string& settings) 
 }
 
 void add_expandable(const SnapshotDevice& device, Finding* finding) {
-  const uint64_t recorded = device.replay.peak_reserved.bytes;
-  const auto& expandable = device.expandable_peak_reserved_bytes;
-  if (!expandable || !is_worth(less_or_none(recorded, *expandable), recorded)) return;
-  finding->bytes = recorded - *expandable;
-  finding->evidence.push_back({"peak_reserved_bytes", recorded});
-  finding->evidence.push_back({"expandable_peak_reserved_bytes", *expandable});
-  finding->fix = set_text(device, expandable_settings(device)) +
-                 in_the_simulation(recorded, *expandable);
+  const auto& trial = device.expandable;
+  if (!trial || !is_worth(trial->saved_bytes(), trial->peak_reserved_bytes_as_it_was)) return;
+  finding->bytes = trial->saved_bytes();
+  finding->evidence.push_back({"peak_reserved_bytes", trial->peak_reserved_bytes_as_it_was});
+  finding->evidence.push_back({"expandable_peak_reserved_bytes", trial->peak_reserved_bytes});
+  finding->fix = set_text(device, expandable_settings(device)) + in_the_simulation(*trial);
   finding->is_fix_simulated = true;
 }
 
@@ -114,7 +112,7 @@ void add_replay(const SnapshotDevice& device, std::vector<Finding>* findings) {
                          .title = "PyTorch's rules give " + percent_of_addresses(replay) +
                                   " allocations their recorded address; the first that differs is "
                                   "event " +
-                                  std::to_string(*replay.first_mismatch_event),
+                                  std::to_string(*replay.first_mismatch_event + 1),
                          .evidence = {{"first_mismatch_event", *replay.first_mismatch_event},
                                       {"matched", replay.matched},
                                       {"alloc_addresses", replay.alloc_addresses}}});
@@ -192,28 +190,29 @@ void add_peak(const SnapshotDevice& device, std::vector<Finding>* findings) {
 
 void add_variable_shapes(const SnapshotDevice& device, std::vector<Finding>* findings) {
   const VariableShapes& shapes = *device.variable_shapes;
-  const uint64_t recorded = device.replay.peak_reserved.bytes;
-  const auto& expandable = device.expandable_peak_reserved_bytes;
-  const bool helps = expandable && *expandable < recorded;
+  const auto& trial = device.expandable;
+  const bool helps = trial && trial->saved_bytes() != 0;
   Finding finding{.kind = FindingKind::kFragmentation,
                   .severity = Severity::kWarning,
                   .name = "variable_shapes",
                   .title = "the allocator added " + format_bytes(shapes.forced_bytes) +
                            " of segments in the second half of the trace for new sizes, "
                            "although as much was free in pieces of other sizes",
-                  .bytes = helps ? recorded - *expandable : shapes.forced_bytes,
+                  .bytes = helps ? trial->saved_bytes() : shapes.forced_bytes,
                   .evidence = {{"forced_bytes", shapes.forced_bytes},
                                {"forced_segments", shapes.forced_events},
                                {"distinct_sizes", shapes.distinct_sizes},
-                               {"peak_reserved_bytes", recorded}},
+                               {"peak_reserved_bytes",
+                                trial ? trial->peak_reserved_bytes_as_it_was
+                                      : device.replay.peak_reserved.bytes}},
                   .stack = shapes.stack};
   finding.fix = "pad varying sizes to a few fixed ones";
-  if (expandable) finding.evidence.push_back({"expandable_peak_reserved_bytes", *expandable});
+  if (trial)
+    finding.evidence.push_back({"expandable_peak_reserved_bytes", trial->peak_reserved_bytes});
   finding.is_fix_simulated = helps;
   if (helps) {
     finding.fix +=
-        ", or " + set_text(device, expandable_settings(device)) +
-        in_the_simulation(recorded, *expandable);
+        ", or " + set_text(device, expandable_settings(device)) + in_the_simulation(*trial);
   }
   findings->push_back(std::move(finding));
 }
@@ -225,7 +224,7 @@ void add_idle_cache(const SnapshotDevice& device, std::vector<Finding>* findings
        .severity = Severity::kWarning,
        .name = "cache_not_returned",
        .title = format_bytes(cache.bytes) + " in wholly free segments stayed reserved from event " +
-                std::to_string(cache.first_event) + " to the end; none of the " +
+                std::to_string(cache.first_event + 1) + " to the end; none of the " +
                 std::to_string(cache.alloc_events) + " later allocations needed them",
        .bytes = cache.bytes,
        .evidence = {{"idle_bytes", cache.bytes},

@@ -128,7 +128,10 @@ class DiffDescription {
       text += fmt::format(", the end of step {}, {}", side.moment->step,
                           moment_text(*side.analysis, side.moment->time_ns));
     }
-    return text + fmt::format(", {}", format_plural(side.analysis->events, "event"));
+    const bool is_of_device = side.device != nullptr && side.device->snapshot;
+    return text + fmt::format(", {}", format_plural(is_of_device ? event_count(*side.device)
+                                                                 : side.analysis->events,
+                                                    "event"));
   }
 
   Section lines() const {

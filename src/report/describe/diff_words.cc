@@ -30,11 +30,8 @@ std::string role_text(const ProcessRole& role) {
 }
 
 std::string device_text(const Diff& diff) {
-  const auto name = [](const DiffSide& side) {
-    return side.device == nullptr ? std::string("nothing")
-                                  : memory_name(*side.device, *side.tables);
-  };
-  std::string a = name(diff.a), b = name(diff.b);
+  std::string a = memory_name(*diff.a.device, *diff.a.tables),
+              b = memory_name(*diff.b.device, *diff.b.tables);
   if (diff.a.is_by_role || diff.b.is_by_role) {
     const std::string role = role_text(role_of(*diff.a.device, *diff.a.tables));
     a += " of " + role, b += " of " + role;
@@ -203,6 +200,16 @@ std::string diff_sentence(const Diff& diff) {
     return "Nothing was allocated in either run.";
   }
   if (diff.a.moment && diff.b.moment) return steps_sentence(diff, a, b);
+  if (diff.a.device == nullptr || diff.b.device == nullptr) {
+    const bool is_a_empty = diff.a.device == nullptr;
+    const DiffSide& other = is_a_empty ? diff.b : diff.a;
+    return fmt::format("Nothing was allocated in {}; {} {} on {}{}{}", is_a_empty ? "A" : "B",
+                       is_a_empty ? "B" : "A",
+                       is_moment(*other.device) ? "holds " + format_bytes(peak_of(other))
+                                                : "has a peak of " + format_bytes(peak_of(other)),
+                       memory_name(*other.device, *other.tables), until_text(diff),
+                       not_exact_text(diff));
+  }
   const bool has_peak = !are_moments(diff);
   if (a == b) {
     return fmt::format("A and B {}: {} on {}{}{}",

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
+#include <numeric>
 
 #include "analysis/host/host_memories.h"
 #include "analysis/replay/snapshot_device.h"
@@ -36,10 +38,8 @@ std::string snapshot_peak_sentence(const Analysis& analysis, const Tables& table
   if (moment) return text + kAtTheOneMoment;
   if (!snapshot.peak_event) return text + ", before the first event";
   if (snapshot.has_times) text += ", " + moment_text(analysis, device.figures.peak_time_ns);
-  uint64_t events = 0;
-  for (uint64_t count : device.figures.actions) events += count;
   text += fmt::format(" (event {} of {})", format_count(*snapshot.peak_event + 1),
-                      format_count(events));
+                      format_count(event_count(device)));
   if (!snapshot.is_recorded) return text;  // a snapshot names no process
   return text + ", " + process_label(process_at(tables, memory.process));
 }
@@ -151,6 +151,11 @@ std::string peak_sentence(const Analysis& analysis, const Tables& tables,
   if (!is_exact(analysis, device))
     text += fmt::format("; NOT EXACT: {}", why_not_exact(analysis, device));
   return text;
+}
+
+uint64_t event_count(const DeviceAnalysis& device) {
+  const auto& counts = device.figures.actions;
+  return std::accumulate(std::begin(counts), std::end(counts), uint64_t{0});
 }
 
 bool is_peak_before_events(const Analysis& analysis, const DeviceAnalysis& device) {
@@ -266,11 +271,6 @@ std::vector<std::string> caveats(const Analysis& analysis, const Tables& tables,
   }
   for (std::string& text : caught_refusal_sentences(analysis, tables, working_folder))
     out.push_back(std::move(text));
-  if (analysis.oldest_dropped && analysis.events > analysis.events_read) {
-    out.push_back(
-        fmt::format("--max-disk dropped the oldest {}; peaks and totals still include them.",
-                    format_plural(analysis.events - analysis.events_read, "event")));
-  }
   if (unmatched != 0) {
     out.push_back(
         fmt::format("{} of blocks whose allocation was not recorded (older than the recording, or "

@@ -24,6 +24,9 @@ inline double second_of(const Analysis& analysis, uint64_t time_ns) {
 std::string peak_sentence(const Analysis& analysis, const Tables& tables,
                           const DeviceAnalysis& device);
 
+/// All of the device's, of every kind.
+uint64_t event_count(const DeviceAnalysis& device);
+
 /// True if the peak was before the first event, so that no event and no time belongs to the
 /// peak.
 bool is_peak_before_events(const Analysis& analysis, const DeviceAnalysis& device);

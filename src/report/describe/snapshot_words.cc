@@ -250,7 +250,7 @@ std::string retries_sentence(const SnapshotDevice& device) {
   return fmt::format("{} {}, {}at event {}: no more memory could be reserved, so {} of cache were "
                      "released first{}.",
                      format_count(retries.count), is_one ? "retry" : "retries",
-                     is_one ? "" : "the first ", format_count(retries.first_event),
+                     is_one ? "" : "the first ", format_count(retries.first_event + 1),
                      format_bytes(retries.released_bytes), is_one ? "" : ", in all");
 }
 

@@ -28,7 +28,7 @@ std::vector<std::string> oom_details(const OomExplanation& oom, const SnapshotDe
 /// "Reserved at most 12.1 GiB; at the peak 11.8 GiB: 11.2 GiB allocated (410 MiB of it rounding),
 /// …", and what of the most was cached before; of a moment "Reserved 11.8 GiB: …".
 std::string reserved_sentence(const SnapshotDevice& device, const Tables& tables, bool is_moment);
-/// "1 retry, at event 4: no more memory could be reserved, so 600 MiB of cache were released
+/// "1 retry, at event 5: no more memory could be reserved, so 600 MiB of cache were released
 /// first."; empty without one.
 std::string retries_sentence(const SnapshotDevice& device);
 /// How many recorded addresses PyTorch's rules reproduce.

@@ -54,10 +54,10 @@ TEST(SnapshotWords, ARetryIsToldWithWhatItReleased) {
   SnapshotDevice device;
   EXPECT_EQ(retries_sentence(device), "");
   device.retries = {.count = 1, .first_event = 4, .released_bytes = 600 * kMiB};
-  EXPECT_EQ(retries_sentence(device), "1 retry, at event 4: no more memory could be reserved, so "
+  EXPECT_EQ(retries_sentence(device), "1 retry, at event 5: no more memory could be reserved, so "
                                       "600 MiB of cache were released first.");
   device.retries.count = 2;
-  EXPECT_EQ(retries_sentence(device), "2 retries, the first at event 4: no more memory could be "
+  EXPECT_EQ(retries_sentence(device), "2 retries, the first at event 5: no more memory could be "
                                       "reserved, so 600 MiB of cache were released first, in all.");
 }
 

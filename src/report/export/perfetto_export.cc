@@ -300,7 +300,9 @@ Status export_perfetto(EventSource& source, const TextSink& sink,
     writer.write(batch, levels);
     if (on_progress) on_progress(source.progress());
   }
-  if (has_begun) writer.end(state, last_time_ns);
+  // A file of one moment has no event; nor is a trace of no bytes one.
+  if (!has_begun) writer.begin(0);
+  writer.end(state, last_time_ns);
   return writer.finish();
 }
 
