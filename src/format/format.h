@@ -65,12 +65,15 @@ enum LossKind : uint32_t {
   kLostIo = 6,         // any other refusal of the file system
   kLostWide = 7,       // a value that the format cannot hold
   kLostDriver = 8,     // a call of a device's driver whose memory could not be told
+  kLostPhase = 9,      // the events are there, a phase that they were in is not: too many were open
   // A framework's functions do not fit together, so that what they tell would be wrong:
   kLostNoAllocs = 13,  // frees come to us, allocations do not
   kLostNoFrees = 14,   // the reverse
   kLostUnknown = 15,   // its classes are of an unknown shape
   kLossKinds = 16
 };
+/// Else every event is there, with less said of it.
+constexpr bool loses_events(uint32_t kind) { return kind != kLostStack && kind != kLostPhase; }
 
 enum StackMode : uint32_t {
   kStacksNone = 0,

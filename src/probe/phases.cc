@@ -108,7 +108,7 @@ void enter(uint64_t id, uint64_t hash) {
   open->incarnation = incarnation();
   if (open->unseen || open->count == kMostEntries || !slot_of(id)) {
     open->unseen += 1;
-    count_loss(format::kLostNoBuffer);
+    count_loss(format::kLostPhase);
     return;
   }
   open->entries[open->count] = {id, hash, know_contexts() ? context_here() : 0};

@@ -36,7 +36,7 @@ uint64_t losses_in(const std::string& page) {
   for (uint32_t kind = 0; kind < kLossKinds && !page.empty(); ++kind) {
     uint64_t lost = 0;
     memcpy(&lost, page.data() + kLostOffset + 8 * kind, sizeof(lost));
-    if (kind != kLostStack) sum += lost;
+    if (loses_events(kind)) sum += lost;
   }
   return sum;
 }

@@ -89,6 +89,9 @@ void add_writer_losses(const FileState& state, Loss* loss) {
                 std::to_string(count) +
                     " events have no stack: the interpreter was exiting, or the program closed "
                     "libunwind's descriptors");
+    } else if (kind == kLostPhase) {
+      loss->add(0, 0, (count == 1 ? "1 phase is" : std::to_string(count) + " phases are") +
+                            std::string(" not known: too many were open at once"));
     } else {
       loss->add(count, 0, loss_text(kind));
     }

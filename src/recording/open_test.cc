@@ -177,6 +177,19 @@ TEST(OpenRecording, AProcessOnAnotherClockOfTheSameMachineIsSaid) {
       << clocks[0];
 }
 
+TEST(OpenRecording, WithoutAPhaseNoEventIsLost) {
+  TempFolder folder;
+  FakeProbe probe;
+  probe.state().lost[format::kLostPhase] = 2;
+  auto& a = probe.start_thread(11, "main");
+  probe.alloc(&a, 5000, 0x10, 8, 0);
+  ASSERT_EQ(probe.save(folder.file("x.gmp")), 0);
+  auto read = read_all({folder.path()});
+  EXPECT_TRUE(read.loss.has_every_event());
+  ASSERT_EQ(read.loss.reasons.size(), 1u);
+  EXPECT_EQ(read.loss.reasons[0].reason, "2 phases are not known: too many were open at once");
+}
+
 TEST(OpenRecording, WhatTheWriterLostIsSaidInWords) {
   TempFolder folder;
   FakeProbe probe;

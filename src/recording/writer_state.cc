@@ -62,9 +62,17 @@ std::optional<Stat> parse_stat(const std::string& stat) {
   return result;
 }
 
-uint64_t pid_namespace() {
+/// 0 where it cannot be told.
+uint64_t namespace_of(const std::string& process, const char* kind) {
   struct stat st;
-  return stat("/proc/self/ns/pid", &st) == 0 ? st.st_ino : 0;
+  return stat((process + "/ns/" + kind).c_str(), &st) == 0 ? st.st_ino : 0;
+}
+
+/// /proc shows when a process started by the clock of who reads it: in another time namespace the
+/// process noted another number.
+bool has_our_clock(const std::string& process) {
+  const uint64_t theirs = namespace_of(process, "time");
+  return theirs == 0 || theirs == namespace_of("/proc/self", "time");
 }
 
 }  // namespace
@@ -79,7 +87,8 @@ bool is_running(uint32_t pid, uint64_t start_ticks) {
   const std::string text = read_proc(folder + "/stat");
   if (text.empty()) return access(folder.c_str(), F_OK) == 0 || errno != ENOENT;
   const auto stat = parse_stat(text);
-  if (!stat || (start_ticks != 0 && stat->start_ticks != start_ticks)) return false;
+  if (!stat) return false;
+  if (start_ticks != 0 && stat->start_ticks != start_ticks && has_our_clock(folder)) return false;
   // A leader that has ended stays a zombie for as long as other threads of the process run.
   return !(stat->state == 'Z' || stat->state == 'X') || entry_count(folder + "/task") > 1;
 }
@@ -90,7 +99,7 @@ WriterState writer_state(const format::FileHeader& header, const format::FileSta
   const std::string boot = read_proc("/proc/sys/kernel/random/boot_id");
   if (boot.empty() || trimmed(boot) != text_of(header.boot_id)) return WriterState::kElsewhere;
   // Containers share the kernel and so the boot, but a PID of theirs means another process here.
-  if (state.pid_namespace != 0 && state.pid_namespace != pid_namespace()) {
+  if (state.pid_namespace != 0 && state.pid_namespace != namespace_of("/proc/self", "pid")) {
     return WriterState::kElsewhere;
   }
   return is_running(header.pid, header.start_ticks) ? WriterState::kAlive : WriterState::kGone;

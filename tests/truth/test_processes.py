@@ -1,6 +1,8 @@
 """Every process that allocates has a file of its own with exactly its own allocations, however it came and went."""
 import collections
 import json
+import shutil
+import subprocess
 import sys
 
 import pytest
@@ -153,3 +155,32 @@ def test_a_process_that_begins_while_run_seals_is_kept_to_its_end(light, tmp_pat
     expected = [*range(20_000, 20_100), *range(30_000, 30_100)]
     assert harness.until(lambda: sizes() == expected), len(sizes())
     assert harness.until(lambda: not harness.analysis(folder)["lost"]["reasons"]), harness.analysis(folder)["lost"]
+
+
+CUT_IN_TWO = """
+import pathlib, sys, time
+import torch, gpumemprof
+gpumemprof.attach(sys.argv[1])
+here = pathlib.Path(sys.argv[2])
+kept = [torch.empty(20_000 + i, dtype=torch.uint8) for i in range(50)]
+(here / "half").touch()
+while not (here / "go").exists():
+    time.sleep(0.02)
+kept += [torch.empty(30_000 + i, dtype=torch.uint8) for i in range(50)]
+"""
+
+
+def test_a_process_in_another_time_namespace_is_not_taken_for_one_that_ended(tmp_path):
+    """The start that it reads of itself is another number than the one that is read of it here."""
+    elsewhere = ["unshare", "--time", "--boottime", "100000", "--fork"]
+    if not shutil.which("unshare") or subprocess.run([*elsewhere, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("needs time namespaces (unshare --time)")
+    pytest.importorskip("torch")
+    folder = tmp_path / "recording"
+    program = subprocess.Popen([*elsewhere, harness.PYTHON, "-c", CUT_IN_TWO, folder, tmp_path])
+    assert harness.until((tmp_path / "half").exists)
+    harness.execute([harness.COMMAND, "seal", folder])
+    (tmp_path / "go").touch()
+    assert program.wait() == 0
+    sizes = sorted(e["size_bytes"] for e in harness.allocs(harness.events(folder)) if e["size_bytes"] > 10_000)
+    assert sizes == [*range(20_000, 20_050), *range(30_000, 30_050)]
