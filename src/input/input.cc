@@ -13,6 +13,7 @@
 #include "recording/job_files.h"
 #include "recording/open.h"
 #include "recording/seal.h"
+#include "trace/anonymous_snapshot.h"
 #include "trace/anonymous_source.h"
 #include "trace/snapshot_source.h"
 
@@ -183,8 +184,8 @@ Result<Input> open_input(const std::vector<std::string>& paths, const InputOptio
     }
     auto snapshot = read_torch_snapshot(input.paths_[0], {.on_progress = options.on_progress});
     if (!snapshot) return std::unexpected(snapshot.error());
-    input.snapshot_ = std::make_shared<const AllocatorSnapshot>(std::move(*snapshot));
-    input.shown_snapshot_ = input.snapshot_;
+    input.read_snapshot_ = std::make_shared<AllocatorSnapshot>(std::move(*snapshot));
+    input.snapshot_ = input.read_snapshot_;
     input.info_ = input.snapshot_->info;
     return input;
   }
@@ -227,7 +228,7 @@ Result<std::unique_ptr<EventSource>> Input::recorded_events() {
   } else {
     source = kind_ == InputKind::kForeign ? open_foreign_file(paths_[0]) : open_recording(paths_);
   }
-  if (source && names_) source = std::make_unique<AnonymousSource>(std::move(*source), names_);
+  if (source && names_ && !snapshot_) source = std::make_unique<AnonymousSource>(std::move(*source), names_);
   return source;
 }
 
@@ -255,7 +256,7 @@ std::vector<std::string> Input::paths() const {
 Input Input::again() const {
   Input input;
   input.kind_ = kind_, input.paths_ = paths_, input.info_ = info_, input.names_ = names_;
-  input.snapshot_ = snapshot_, input.shown_snapshot_ = shown_snapshot_;
+  input.snapshot_ = snapshot_;
   return input;
 }
 
@@ -265,7 +266,10 @@ void Input::leave_alone(const std::set<uint16_t>& devices) {
 
 void Input::anonymize(std::shared_ptr<Anonymizer> names) {
   names_ = std::move(names);
-  shown_snapshot_.reset();
+  if (read_snapshot_) {
+    gpumemprof::anonymize(read_snapshot_.get(), names_);
+    info_ = read_snapshot_->info;
+  }
   if (first_) first_ = std::make_unique<AnonymousSource>(std::move(first_), names_);
 }
 

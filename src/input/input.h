@@ -52,8 +52,8 @@ class Input {
   std::vector<std::string> paths() const;
   const SourceInfo& info() const { return info_; }
 
-  /// Of a snapshot; else null, and where its names are replaced.
-  const std::shared_ptr<const AllocatorSnapshot>& snapshot() const { return shown_snapshot_; }
+  /// Of a snapshot; else null.
+  const std::shared_ptr<const AllocatorSnapshot>& snapshot() const { return snapshot_; }
 
   /// All events once more. Followed allocators tell their own, but for those of leave_alone().
   /// Errors: those of the reader; kUsage for samples and dumps.
@@ -69,8 +69,8 @@ class Input {
   /// The same, opened anew; a snapshot is shared.
   Input again() const;
 
-  /// From here on names are replaced; several inputs may share theirs. A snapshot is then told by
-  /// its events alone.
+  /// From here on names are replaced; several inputs may share theirs. Call it before anything else
+  /// is read: a snapshot is changed in place.
   void anonymize(std::shared_ptr<Anonymizer> names);
   bool is_anonymous() const { return names_ != nullptr; }
 
@@ -80,7 +80,8 @@ class Input {
 
   InputKind kind_ = InputKind::kRecording;
   std::vector<std::string> paths_;
-  std::shared_ptr<const AllocatorSnapshot> snapshot_, shown_snapshot_;
+  std::shared_ptr<AllocatorSnapshot> read_snapshot_;  // as opening made it, to be anonymized
+  std::shared_ptr<const AllocatorSnapshot> snapshot_;
   std::shared_ptr<Anonymizer> names_;
   std::unique_ptr<EventSource> first_;  // what opening has opened already
   SourceInfo info_;

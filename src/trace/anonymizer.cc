@@ -5,6 +5,7 @@
 
 #include "base/path_parts.h"
 #include "trace/label_frames.h"
+#include "trace/own_code.h"
 
 namespace gpumemprof {
 namespace {
@@ -66,7 +67,8 @@ bool is_library_of_system(std::string_view path) {
 
 /// ".py" of "a.py"; empty if it could itself be a name.
 std::string_view ending_of(std::string_view path) {
-  for (std::string_view ending : {".py", ".pyx", ".so", ".cpp", ".cc", ".cu", ".h", ".ipynb"}) {
+  for (std::string_view ending : {".py", ".pyx", ".so", ".cpp", ".cc", ".cxx", ".c", ".cu", ".cuh",
+                                  ".h", ".hpp", ".o", ".ipynb"}) {
     if (path.ends_with(ending)) return ending;
   }
   return {};
@@ -84,6 +86,34 @@ std::string_view standard_library_part(std::string_view path) {
   return {};
 }
 
+/// From "/python-3.12.3/Objects/methodobject.c" on: the interpreter's own code, wherever it was built.
+std::string_view interpreter_part(std::string_view path) {
+  if (!path.ends_with(".c") && !path.ends_with(".h")) return {};
+  for (std::string_view root : {"/python-3.", "/Python-3."}) {
+    const size_t at = path.rfind(root);
+    if (at == std::string_view::npos) continue;
+    const std::string_view part = path.substr(at);
+    const size_t slash = part.find('/', 1);
+    if (slash == std::string_view::npos) continue;
+    const std::string_view inside = part.substr(slash);
+    for (std::string_view folder : {"/Objects/", "/Python/", "/Modules/", "/Include/"})
+      if (inside.starts_with(folder)) return part;
+  }
+  return {};
+}
+
+/// What TorchInductor and TensorFlow's AutoGraph write, below a folder that has the user's name:
+/// "/tmp/torchinductor_anna/l4/cl4x.py" becomes "/torchinductor_/l4/cl4x.py".
+std::string generated_part(std::string_view path) {
+  constexpr std::string_view kInductor = "/torchinductor_", kGraph = "/__autograph_generated_file";
+  if (const size_t at = rfind_in_path(path, kInductor); at != std::string_view::npos) {
+    const size_t slash = path.find('/', at + 1);
+    return std::string(kInductor) + std::string(slash == path.npos ? "" : path.substr(slash));
+  }
+  const size_t at = rfind_in_path(path, kGraph);
+  return at == std::string_view::npos ? "" : std::string(path.substr(at));
+}
+
 }  // namespace
 
 std::string_view installed_part(std::string_view path) {
@@ -92,6 +122,7 @@ std::string_view installed_part(std::string_view path) {
     if (at != std::string_view::npos) return path.substr(at);
   }
   if (const std::string_view part = standard_library_part(path); !part.empty()) return part;
+  if (const std::string_view part = interpreter_part(path); !part.empty()) return part;
   if (is_library_of_system(path)) return path.substr(path.rfind('/'));
   return is_generated_file(path) && path.find('/') == std::string_view::npos ? path
                                                                              : std::string_view();
@@ -145,6 +176,7 @@ std::string Anonymizer::file(std::string_view path) {
   }
   const std::string_view part = installed_part(path);
   if (!part.empty()) return std::string(part);
+  if (const std::string generated = generated_part(path); !generated.empty()) return generated;
   const size_t slash = path.find_last_of("/\\");
   const std::string_view name = path.substr(slash == std::string_view::npos ? 0 : slash + 1);
   const std::string file = numbered(files_, name, "file", ending_of(name));
@@ -162,7 +194,8 @@ std::string Anonymizer::function(std::string_view name, std::string_view path) {
     return is_public_library(name) ? std::string(name) : numbered(functions_, name, "library");
   const bool is_own_code = path == "<string>" || path == "<stdin>";
   if (!is_own_code && !installed_part(path).empty()) return std::string(name);
-  if ((path.empty() || path == "??") && is_public_native_name(name)) return std::string(name);
+  if ((path.empty() || is_native_source(path)) && is_public_native_name(name))
+    return std::string(name);
   return numbered(functions_, name, "function");
 }
 

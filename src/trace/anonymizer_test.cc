@@ -15,6 +15,13 @@ TEST(Anonymizer, InstalledFilesLoseOnlyTheirFolder) {
   EXPECT_EQ(names.file("/opt/anna/lib/python3.12/json/a.py"), "/lib/python3.12/json/a.py");
   EXPECT_EQ(names.file("/usr/lib/x86_64-linux-gnu/libc.so.6"), "/libc.so.6");
   EXPECT_EQ(names.file("C:\\v\\Lib\\site-packages\\torch\\a.py"), "\\site-packages\\torch\\a.py");
+  EXPECT_EQ(names.file("/usr/src/anna/python-3.12.3/Objects/methodobject.c"),
+            "/python-3.12.3/Objects/methodobject.c");
+  EXPECT_EQ(names.function("cfunction_call", "/b/Python-3.9.1/Objects/methodobject.c"),
+            "cfunction_call");
+  EXPECT_EQ(names.file("/tmp/torchinductor_anna/l4/cl4x.py"), "/torchinductor_/l4/cl4x.py");
+  EXPECT_EQ(names.file("/tmp/__autograph_generated_file1x2.py"),
+            "/__autograph_generated_file1x2.py");
   EXPECT_EQ(names.file("<frozen runpy>"), "<frozen runpy>");
   EXPECT_EQ(names.file(""), "");
 }
@@ -39,6 +46,8 @@ TEST(Anonymizer, OwnNamesAreReplacedAlwaysByTheSame) {
   EXPECT_EQ(names.file("<driver>"), "<driver>");
   EXPECT_EQ(names.function("libcublas.so.12", "<driver>"), "libcublas.so.12");
   EXPECT_EQ(names.function("libannas_model.so", "<driver>"), "library4");
+  EXPECT_EQ(names.file("/srv/anna/python-3.plan/secret.c"), "/folder5/file6.c")
+      << "native code is told by its ending";
   EXPECT_EQ(names.host("anna-pc"), "host1");
   EXPECT_EQ(names.command("python /srv/anna/train.py"), "command1");
 }
@@ -54,6 +63,8 @@ TEST(Anonymizer, OfNativeNamesOnlyThoseOfPublicCodeStay) {
   Anonymizer names;
   EXPECT_EQ(names.function("at::empty_cpu", "??"), "at::empty_cpu");
   EXPECT_EQ(names.function("anna_kernel", "??"), "function1");
+  EXPECT_EQ(names.function("at::empty_cpu", "EmptyTensor.cpp"), "at::empty_cpu");
+  EXPECT_EQ(names.function("anna_kernel", "anna.cu"), "function1");
 }
 
 /// Two packages in two environments, and a file of somebody's own.

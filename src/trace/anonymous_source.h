@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "trace/anonymizer.h"
+#include "trace/anonymous_tables.h"
 #include "trace/event_source.h"
 #include "trace/live_state.h"
 
@@ -17,25 +17,18 @@ class AnonymousSource : public EventSource {
   AnonymousSource(std::unique_ptr<EventSource> source, std::shared_ptr<Anonymizer> names);
 
   const SourceInfo& info() const override { return info_; }
-  const Tables& tables() const override { return tables_; }
+  const Tables& tables() const override { return ours_.tables(); }
   Result<bool> next(EventBatch* batch) override;
   const Loss& loss() const override { return loss_; }
   const LiveState* state_before_first_event() const override { return before_.get(); }
   double progress() const override { return source_->progress(); }
 
  private:
-  void take_stacks();
-  void take_processes();
-  uint32_t take_string(std::string text) { return tables_.strings.intern(text); }
-
   std::unique_ptr<EventSource> source_;
-  std::shared_ptr<Anonymizer> names_;
+  AnonymousTables ours_;
   SourceInfo info_;
-  Tables tables_;
   Loss loss_;
   std::unique_ptr<LiveState> before_;
-  std::vector<uint32_t> frames_;  ///< by frame id of the source: ours
-  std::vector<uint32_t> stacks_;  ///< by stack id of the source: ours
 };
 
 }  // namespace gpumemprof

@@ -2,12 +2,17 @@
 
 import gzip
 import json
+import pickle
 import platform
+import sys
 
 import harness
 import pytest
 from carried_page import CarriedPage
 from programs_to_export import export, record_acme
+
+sys.path.insert(0, str(harness.ROOT / "tests" / "page"))
+import runs  # noqa: E402
 
 pytest.importorskip("torch")
 FORMATS = ["jsonl", "csv", "perfetto", "pprof", "speedscope", "folded"]
@@ -59,14 +64,37 @@ def test_no_report_holds_a_name(recordings, form):
     assert b"file1.py" in told
 
 
-def test_a_snapshot_names_no_process_and_its_figures_stay():
-    snapshot = harness.ROOT / "tests" / "fixtures" / "recordings" / "range_2.6.pickle"
-    peaks = [
-        [device["peak"]["requested_bytes"] for device in json.loads(said(["analyze", snapshot, *options, "--format", "json"]))["devices"]]
-        for options in ([], ["--anonymize"])
-    ]
-    assert peaks[0] == peaks[1] != []
-    assert_no_name(said(["analyze", snapshot, "--anonymize", "--format", "html"]))
+def differences(one, other, where=""):
+    """Of two documents, but for the words in them."""
+    if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
+        return [found for key in one for found in differences(one[key], other[key], f"{where}/{key}")]
+    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        return [found for i, pair in enumerate(zip(one, other)) for found in differences(*pair, f"{where}[{i}]")]
+    return [] if one == other or (isinstance(one, str) and isinstance(other, str)) else [(where, one, other)]
+
+
+@pytest.mark.parametrize("snapshot", [*runs.SNAPSHOTS, *sorted((harness.ROOT / "tests/fixtures/allocator").glob("*_2.1[13].pickle"))],
+                         ids=lambda path: path.name)  # fmt: skip
+def test_of_a_snapshot_nothing_but_the_names_changes(snapshot):
+    plain, anonymous = (json.loads(said(["analyze", snapshot, *options, "--format", "json"])) for options in ([], ["--anonymize"]))
+    assert differences(plain, anonymous) == []
+    page = said(["analyze", snapshot, "--anonymize", "--format", "html"])
+    assert not [folder for folder in (b"/home/", b"/root/", b"/scratch/", str(harness.ROOT).encode()) if folder in page]
+
+
+def test_what_a_program_says_to_pytorch_is_anonymous_too_and_its_steps_are_known(tmp_path):
+    frames = [{"filename": "/srv/acme/train.py", "line": 3, "name": "acme_step"}]
+    trace = [{"action": "alloc", "addr": 1 << 30, "size": 4096, "stream": 0, "time_us": 15, "frames": frames, "user_metadata": "acme words"},
+             {"action": "alloc", "addr": 2 << 30, "size": 8192, "stream": 0, "time_us": 30, "frames": frames}]  # fmt: skip
+    said_by = ["Optimizer.step#AcmeAdam.step", "acme range"]
+    notes = [{"name": name, "stage": stage, "device": 0, "time_us": time} for name in said_by for stage, time in (("START", 10), ("END", 20))]
+    path = tmp_path / "run.pickle"
+    path.write_bytes(pickle.dumps({"segments": [], "device_traces": [trace], "external_annotations": notes}))
+    assert b"acme" in said(["analyze", path, "--format", "html"]).lower(), "else the test proves nothing"
+    for words in (["analyze", path, "--format", "html"], ["analyze", path, "--format", "json"], ["export", path, "--to", "csv"]):
+        assert_no_name(said([*words, "--anonymize"]))
+    found = json.loads(said(["analyze", path, "--anonymize", "--format", "json"]))["devices"][0]
+    assert found["categories_at_peak"]["optimizer state"] == 4096
 
 
 @pytest.mark.parametrize("name", ["report.md", "report.txt"])
