@@ -116,5 +116,15 @@ TEST_F(FakeRoot, KillsAreThoseOfTheCgroupThatWeAreIn) {
   EXPECT_EQ(OomKills(root_).all(), 1u);
 }
 
+TEST_F(FakeRoot, AKillInAnotherCgroupIsTheMachinesAlone) {
+  put("/proc/vmstat", "oom_kill 7\n");
+  put("/proc/self/cgroup", "0::/user\n");
+  put("/sys/fs/cgroup/user/memory.events", "oom_kill 2\n");
+  OomKills kills(root_);
+  put("/proc/vmstat", "oom_kill 8\n");
+  EXPECT_EQ(kills.new_kills(), 0u);
+  EXPECT_EQ(kills.kills_of_machine(), 1u);
+}
+
 }  // namespace
 }  // namespace gpumemprof

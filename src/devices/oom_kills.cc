@@ -21,11 +21,21 @@ OomKills::OomKills(std::string root) : root_(std::move(root)) {
     break;
   }
   seen_ = all();
+  machine_before_ = of_machine();
+}
+
+std::optional<uint64_t> OomKills::of_machine() const {
+  return counter(read_proc_text(root_ + "/proc/vmstat"));
+}
+
+uint64_t OomKills::kills_of_machine() const {
+  const auto now = of_machine();
+  return now && machine_before_ && *now > *machine_before_ ? *now - *machine_before_ : 0;
 }
 
 std::optional<uint64_t> OomKills::all() const {
   if (!cgroup_file_.empty()) return counter(read_proc_text(cgroup_file_));
-  return counter(read_proc_text(root_ + "/proc/vmstat"));
+  return of_machine();
 }
 
 uint64_t OomKills::new_kills() {

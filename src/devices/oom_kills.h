@@ -17,11 +17,16 @@ class OomKills {
   /// Since the cgroup or the machine began; empty where nobody counts.
   std::optional<uint64_t> all() const;
   bool is_of_cgroup() const { return !cgroup_file_.empty(); }
+  /// On the whole machine since the object was made: what was moved to a cgroup of its own is killed
+  /// there. 0 where nobody counts.
+  uint64_t kills_of_machine() const;
 
  private:
+  std::optional<uint64_t> of_machine() const;
+
   std::string root_;
   std::string cgroup_file_;  ///< empty: the machine's counter
-  std::optional<uint64_t> seen_;
+  std::optional<uint64_t> seen_, machine_before_;
 };
 
 }  // namespace gpumemprof

@@ -83,7 +83,7 @@ void ArenaMirror::take_new() {
     if (offset == 0 || offset == kClosedEntry || processes_.contains(offset)) continue;
     const auto place = arena_->process_at(offset);
     if (!place) continue;
-    processes_[offset].start_ticks = start_ticks_of(place->pid);
+    processes_[offset].here = process_here(place->pid, place->start_ticks);
   }
 }
 
@@ -227,7 +227,7 @@ void ArenaMirror::round(bool give_up) {
     auto& [offset, process] = *it;
     const auto place = arena_->process_at(offset);
     // First whether it lives, then what it holds: so nothing comes after the last look.
-    if (place) process.is_gone = process.is_gone || !is_running(place->pid, process.start_ticks);
+    if (place) process.is_gone = process.is_gone || !process.here.is_running();
     const int error = place ? write(&process, offset, *place, give_up) : ENOENT;
     alive_ += place && !process.is_gone;
     // A recording that was deleted takes its last events with it.

@@ -12,6 +12,7 @@
 
 #include "recording/arena.h"
 #include "recording/unrecorded.h"
+#include "recording/writer_state.h"
 
 namespace gpumemprof {
 
@@ -58,7 +59,7 @@ class ArenaMirror {
     format::StageControl control{};
   };
   struct Process {
-    uint64_t start_ticks = 0;  // as /proc says here: the process may have a clock of its own
+    ProcessHere here;
     bool is_gone = false;
     int fd = -1;  // of its file
     uint64_t file_bytes = 0;

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "base/size.h"
-#include "recording/writer_state.h"
 
 namespace gpumemprof {
 
@@ -94,17 +93,18 @@ size_t UnrecordedProcesses::round() {
   for (size_t i = 0; i < kArenaUnrecorded; ++i) {
     Unrecorded& entry = arena_->header()->unrecorded[i];
     if (state_of(entry) != Unrecorded::kFilled) continue;
+    auto [here, is_new] = here_.try_emplace(i);
+    if (is_new) here->second = process_here(entry.pid, entry.start_ticks);
     if (!(entry.notes & kNoted)) {
       entry.notes |= notes_now(folder_);
-      if (pids_.size() < kMostPids) pids_.insert(static_cast<int>(entry.pid));
+      if (pids_.size() < kMostPids && here->second.pid != 0)
+        pids_.insert(static_cast<int>(here->second.pid));
     }
-    auto [start, is_new] = start_ticks_.try_emplace(i, 0);
-    if (is_new) start->second = start_ticks_of(entry.pid);
-    if (is_running(entry.pid, start->second)) {
+    if (here->second.is_running()) {
       ++alive;
       continue;
     }
-    start_ticks_.erase(start);
+    here_.erase(here);
     end(&entry);
   }
   return alive;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "recording/arena.h"
+#include "recording/writer_state.h"
 
 namespace gpumemprof {
 
@@ -43,7 +44,7 @@ class UnrecordedProcesses {
   void end(format::Unrecorded* entry);
   std::shared_ptr<Arena> arena_;
   std::string folder_;
-  std::map<size_t, uint64_t> start_ticks_;  // by entry, as /proc says here
+  std::map<size_t, ProcessHere> here_;  // by entry
   std::set<int> pids_;
 };
 

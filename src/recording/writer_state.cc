@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <optional>
 #include <string>
 
@@ -75,11 +76,44 @@ bool has_our_clock(const std::string& process) {
   return theirs == 0 || theirs == namespace_of("/proc/self", "time");
 }
 
+/// Of "NSpid:\t812\t2" the 2; 0 for a process of this namespace.
+uint32_t inner_pid(const std::string& process) {
+  const std::string status = read_proc(process + "/status");
+  const size_t line = status.find("\nNSpid:");
+  if (line == status.npos) return 0;
+  const std::string_view numbers =
+      std::string_view(status).substr(line + 8, status.find('\n', line + 1) - line - 8);
+  const size_t last = numbers.rfind('\t');
+  if (last == 0 || last == numbers.npos) return 0;
+  uint32_t pid = 0;
+  std::from_chars(numbers.data() + last + 1, numbers.data() + numbers.size(), pid);
+  return pid;
+}
+
 }  // namespace
 
 uint64_t start_ticks_of(uint32_t pid) {
   const auto stat = parse_stat(read_proc("/proc/" + std::to_string(pid) + "/stat"));
   return stat ? stat->start_ticks : 0;
+}
+
+ProcessHere process_here(uint32_t pid, uint64_t start_ticks) {
+  const ProcessHere same{pid, start_ticks_of(pid)};
+  const bool is_same = start_ticks == 0 || same.start_ticks == start_ticks ||
+                       !has_our_clock("/proc/" + std::to_string(pid));
+  if (is_same) return same;
+  ProcessHere found;
+  each_name("/proc", [&](std::string_view name) {
+    uint32_t number = 0;
+    if (found.pid != 0 || std::from_chars(name.data(), name.data() + name.size(), number).ptr !=
+                              name.data() + name.size())
+      return;
+    const std::string folder = "/proc/" + std::string(name);
+    const uint64_t start = start_ticks_of(number);
+    const bool may_be_it = start == start_ticks || !has_our_clock(folder);
+    if (may_be_it && inner_pid(folder) == pid) found = {number, start};
+  });
+  return found;
 }
 
 bool is_running(uint32_t pid, uint64_t start_ticks) {

@@ -19,4 +19,15 @@ bool is_running(uint32_t pid, uint64_t start_ticks);
 /// When it started, according to this /proc; 0 if there is none.
 uint64_t start_ticks_of(uint32_t pid);
 
+/// A process as this /proc shows it.
+struct ProcessHere {
+  uint32_t pid = 0;  ///< 0: there is none
+  uint64_t start_ticks = 0;
+  bool is_running() const { return pid != 0 && gpumemprof::is_running(pid, start_ticks); }
+};
+/// The one that its own /proc shows as `pid`, started at `start_ticks` (0: not known): in another
+/// PID namespace it has another number here, in another time namespace another start. Looks at all
+/// processes where the number alone does not tell.
+ProcessHere process_here(uint32_t pid, uint64_t start_ticks);
+
 }  // namespace gpumemprof

@@ -1,6 +1,8 @@
 #include "run/run_program.h"
 
 #include <limits.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -267,9 +269,14 @@ std::vector<int> known_pids(const Plan& plan) {
   return pids;
 }
 
-KernelKills kills_now(OomKills* kills) {
+/// The program may have been in a cgroup of its own, of which ours knows nothing.
+KernelKills kills_now(OomKills* kills, int wait_status) {
   if (!kills->all()) return {};
   KernelKills out = {.count = kills->new_kills(), .is_of_cgroup = kills->is_of_cgroup()};
+  const bool was_killed = WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGKILL;
+  if (const uint64_t elsewhere = kills->kills_of_machine();
+      was_killed && *out.count == 0 && elsewhere != 0)
+    return {.count = elsewhere, .is_of_cgroup = false};
   if (auto host = read_host_memory(); out.is_of_cgroup && host.limit)
     out.limit_bytes = *host.limit.bytes;
   return out;
@@ -315,7 +322,7 @@ Status run_and_watch(Plan* plan, FolderSealer* sealer, RunOutcome* outcome) {
   plan->meta.end_unix_ns = now_unix_ns();
   plan->meta.end_time_ns = steady_now_ns();
   plan->meta.wait_status = outcome->wait_status;
-  plan->meta.kernel_kills = outcome->kernel_kills = kills_now(&kills);
+  plan->meta.kernel_kills = outcome->kernel_kills = kills_now(&kills, outcome->wait_status);
   plan->meta.left_in_shm = left_in_shm(shm_before, known_pids(*plan), [&watcher] {
     watcher.look();
     return watcher.any_at_work() ? Others::kAtWork

@@ -158,3 +158,36 @@ def test_the_keeper_keeps_nobody_waiting(tmp_path, light):
         run.communicate(b"")
         assert run.returncode == 0
     assert not os.path.exists(f"/proc/{keeper}")
+
+
+IN_A_PID_NAMESPACE = """import ctypes, os, light
+first, libc = light.Block(100), ctypes.CDLL(None)
+if libc.unshare(0x20020000) != 0:  # CLONE_NEWPID, CLONE_NEWNS
+    os._exit(9)
+if os.fork() == 0:
+    libc.mount(b"none", b"/", None, 0x44000, None)  # MS_PRIVATE, MS_REC
+    libc.mount(b"proc", b"/proc", b"proc", 0, None)
+    if os.fork() == 0:
+        os.setgid(65534), os.setuid(65534)
+        kept = [light.Block(5000) for i in range(40)]
+        print(os.getpid(), flush=True)
+        os._exit(0)
+    os.wait()
+    os._exit(0)
+os.wait()
+"""
+
+
+def test_a_process_with_another_number_in_a_namespace_of_its_own_is_followed_to_its_end(tmp_path, light):
+    """Number 2 there is a thread of the kernel's here, which never ends, and the keeper would not."""
+    if os.geteuid() != 0 or harness.execute(["unshare", "--pid", "--fork", "--mount-proc", "true"]).rc:
+        pytest.skip("needs root and PID namespaces")
+    program = [harness.PYTHON, "-c", IN_A_PID_NAMESPACE]
+    with subprocess.Popen(harness.run_argv(tmp_path / "recording", program), env=dict(light.env, PYTHONPATH=str(harness.PROGRAMS)),
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
+        assert run.stdout.readline() == b"2\n"
+        keeper = keeper_of(run.pid)
+        run.communicate()
+    wait_for_end(keeper)
+    (named,) = meta(tmp_path / "recording")["not_recorded"]
+    assert (named["lost_bytes"], named["reason"]) == (200_000, REASONS["user"])
