@@ -21,9 +21,6 @@ namespace {
 // A thread stores an event a little after it read the clock. What is younger than this may have an
 // older one before it that is not stored yet.
 constexpr uint64_t kSettleNs = 50'000'000;
-// Another machine's file that says it ended, or that nobody touched for this long, may be finished
-// by hand.
-constexpr time_t kElsewhereIdleSeconds = 600;
 
 uint64_t monotonic_ns() {
   timespec ts;
@@ -121,14 +118,10 @@ bool FolderSealer::Impl::may_finish(const OneFile& one, bool by_hand) const {
       return false;
     case WriterState::kGone:
       return true;
-    case WriterState::kElsewhere:
+    case WriterState::kElsewhere:  // that nobody writes to it for a while says nothing: it may be idle
       break;
   }
-  if (!by_hand) return false;
-  struct stat st;
-  if (stat(one.path.c_str(), &st) != 0) return false;
-  return read_file_state(*one.file).clean_exit == 1 ||
-         st.st_mtime + kElsewhereIdleSeconds < time(nullptr);
+  return by_hand && read_file_state(*one.file).clean_exit == 1;
 }
 
 Status FolderSealer::Impl::step_one(OneFile* one, bool all) {

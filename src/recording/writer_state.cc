@@ -132,9 +132,15 @@ WriterState writer_state(const format::FileHeader& header, const format::FileSta
   // told apart.
   const std::string boot = read_proc("/proc/sys/kernel/random/boot_id");
   if (boot.empty() || trimmed(boot) != text_of(header.boot_id)) return WriterState::kElsewhere;
-  // Containers share the kernel and so the boot, but a PID of theirs means another process here.
-  if (state.pid_namespace != 0 && state.pid_namespace != namespace_of("/proc/self", "pid")) {
-    return WriterState::kElsewhere;
+  const uint64_t own_namespace = namespace_of("/proc/self", "pid");
+  if (state.pid_namespace != 0 && state.pid_namespace != own_namespace) {
+    const ProcessHere here = process_here(header.pid, header.start_ticks);
+    const uint64_t its = namespace_of("/proc/" + std::to_string(here.pid), "pid");
+    if (here.is_running() && (its == 0 || its == state.pid_namespace)) return WriterState::kAlive;
+    // Containers share the kernel and so the boot. Who sees all processes knows that it is none.
+    constexpr uint64_t kInitial = 0xEFFFFFFC;  // PROC_PID_INIT_INO
+    return own_namespace == kInitial && geteuid() == 0 ? WriterState::kGone
+                                                       : WriterState::kElsewhere;
   }
   return is_running(header.pid, header.start_ticks) ? WriterState::kAlive : WriterState::kGone;
 }

@@ -1,6 +1,7 @@
 """Every process that allocates has a file of its own with exactly its own allocations, however it came and went."""
 import collections
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -170,16 +171,27 @@ kept += [torch.empty(30_000 + i, dtype=torch.uint8) for i in range(50)]
 """
 
 
-def test_a_process_in_another_time_namespace_is_not_taken_for_one_that_ended(tmp_path):
-    """The start that it reads of itself is another number than the one that is read of it here."""
-    elsewhere = ["unshare", "--time", "--boottime", "100000", "--fork"]
+IN_NAMESPACES = {
+    "time": (["--time", "--boottime", "100000"], []),
+    "PID": (["--pid", "--mount-proc"], []),
+    "PID, as is whoever seals": (["--pid", "--mount-proc"], ["unshare", "--pid", "--mount-proc", "--fork"]),
+}
+
+
+@pytest.mark.parametrize("kind", IN_NAMESPACES)
+def test_an_idle_process_in_another_namespace_is_not_taken_for_one_that_ended(tmp_path, kind):
+    """Its number or its start is another one here, and nobody has written to its file for a while."""
+    options, seals_in = IN_NAMESPACES[kind]
+    elsewhere = ["unshare", *options, "--fork"]
     if not shutil.which("unshare") or subprocess.run([*elsewhere, "true"], capture_output=True, check=False).returncode:
-        pytest.skip("needs time namespaces (unshare --time)")
+        pytest.skip(f"needs namespaces (unshare {options[0]})")
     pytest.importorskip("torch")
     folder = tmp_path / "recording"
     program = subprocess.Popen([*elsewhere, harness.PYTHON, "-c", CUT_IN_TWO, folder, tmp_path])
     assert harness.until((tmp_path / "half").exists)
-    harness.execute([harness.COMMAND, "seal", folder])
+    for file in folder.glob("*.gmp"):
+        os.utime(file, (1e9, 1e9))
+    harness.execute([*seals_in, harness.COMMAND, "seal", folder])
     (tmp_path / "go").touch()
     assert program.wait() == 0
     sizes = sorted(e["size_bytes"] for e in harness.allocs(harness.events(folder)) if e["size_bytes"] > 10_000)
