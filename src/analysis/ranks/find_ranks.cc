@@ -149,7 +149,7 @@ std::string ranks_in_doubt(const Analysis& analysis, const Tables& tables, const
     if (i >= std::min(peak.by_device.size(), tables.devices.size())) continue;
     if (peak.by_device[i] == 0) continue;
     const Process& process = tables.processes[tables.devices[i].process];
-    if (process.rank && !process.end_time_ns && device.last_time_ns < peak.time_ns)
+    if (process.rank && !end_in_job(tables, process) && device.last_time_ns < peak.time_ns)
       ranks.insert(*process.rank);
   }
   if (ranks.empty()) return {};

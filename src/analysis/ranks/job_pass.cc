@@ -10,6 +10,17 @@ constexpr size_t kMostOpen = size_t{1} << 14;
 
 }  // namespace
 
+std::optional<uint64_t> end_in_job(const Tables& tables, const Process& process) {
+  std::optional<uint64_t> end = process.end_time_ns;
+  for (const Process& later : tables.processes) {
+    const bool is_next_try = later.rank && process.rank &&
+                             later.place.launcher == process.place.launcher &&
+                             later.place.restarts > process.place.restarts;
+    if (is_next_try) end = std::min(end.value_or(UINT64_MAX), later.first_time_ns);
+  }
+  return end;
+}
+
 JobPass::JobPass(const Tables& tables) : tables_(tables) {
   std::set<uint32_t> ranks;
   for (const Process& process : tables.processes) {
@@ -27,7 +38,8 @@ void JobPass::meet(uint16_t device) {
     const Process& process = tables_.processes[memory.process];
     if (!process.rank || memory.layer == Layer::kDriver || is_host_blocks(memory)) continue;
     one.kind = is_host_memory(memory) ? kHost : kAccelerator;
-    if (process.end_time_ns) ends_.emplace(*process.end_time_ns, static_cast<uint16_t>(i));
+    if (const auto end = end_in_job(tables_, process))
+      ends_.emplace(*end, static_cast<uint16_t>(i));
   }
   if (!ends_.empty()) next_end_ns_ = ends_.begin()->first;
 }

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "trace/event.h"
@@ -32,6 +33,10 @@ struct JobSums {
   uint64_t first_ns = 0, last_ns = 0;  ///< when the first and the last of them were entered
   std::map<uint32_t, RankArrivals> arrivals;  ///< by rank
 };
+
+/// When a rank's process had ended at the latest: a launcher that tries again has waited for all
+/// processes of the try before. Absent where neither that nor its end is known.
+std::optional<uint64_t> end_in_job(const Tables& tables, const Process& process);
 
 /// Not thread-safe.
 class JobPass {

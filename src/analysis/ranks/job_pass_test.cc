@@ -74,6 +74,21 @@ TEST(JobPass, WhatAnEndedProcessStillHeldIsNotCountedAfterItsEnd) {
   EXPECT_EQ(pass.finish().host.by_device, (std::vector<uint64_t>{120, 0}));
 }
 
+/// Rank 1 is killed, nobody sees when, and is started once more.
+TEST(JobPass, WhatATryHeldIsNotCountedBesideTheNextOne) {
+  Tables tables = ranks(3);
+  tables.processes[2].rank = 1, tables.processes[2].place.restarts = 1;
+  tables.processes[2].first_time_ns = 4;
+  JobPass pass(tables);
+  pass.on_level(0, 40, 1);
+  pass.on_level(1, 50, 2);
+  pass.on_level(2, 45, 5);
+  EXPECT_EQ(pass.finish().host.bytes, 90u);
+  pass.on_level(2, 100, 6);
+  EXPECT_EQ(pass.finish().host.by_device, (std::vector<uint64_t>{0, 0, 100}))
+      << "rank 0 was of the first try, too";
+}
+
 TEST(JobPass, CountsWhoEntersLastAndHowLongTheMiddleOneWaited) {
   const Tables tables = ranks(4);
   JobPass pass(tables);
