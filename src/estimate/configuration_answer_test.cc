@@ -103,6 +103,17 @@ TEST(Prices, JsonAndCsvSayTheSame) {
   }
 }
 
+TEST(Prices, AKnownBoardIsNamedByAsManyWordsAsTellItFromOthers) {
+  const auto prices = parse_prices(
+      "board,memory,price_per_hour,currency\nT4,,1,EUR\nA100 40gb,,1,EUR\nRTX 4090,,1,EUR\n");
+  ASSERT_TRUE(prices) << prices.error().message;
+  EXPECT_EQ((*prices)[0].usable_bytes / kGiB, 14u);
+  EXPECT_EQ((*prices)[1].usable_bytes / kGiB, 39u);
+  EXPECT_EQ((*prices)[2].usable_bytes / kGiB, 23u);
+  EXPECT_EQ(price_error("board,price_per_hour\nA100,1\n"),
+            "line 2: \"A100\" may be one of several: NVIDIA A100 40GB, NVIDIA A100 80GB");
+}
+
 TEST(Prices, TheCheapestThatIsSureToFit) {
   Prediction p;
   p.device = PredictedBytes{9 * kGiB, 8 * kGiB, 10 * kGiB};

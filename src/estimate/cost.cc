@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "analysis/leaks/leak_limit.h"
+#include "analysis/replay/snapshot_device.h"
 #include "base/in_quotes.h"
 #include "base/size.h"
 #include "estimate/prices.h"
@@ -61,9 +62,27 @@ const Advice* largest_saving(const AdviceReport& report, uint16_t device) {
   return best;
 }
 
+std::optional<uint64_t> reserved_for_requests(const DeviceAnalysis& device) {
+  const SnapshotDevice* told = device.snapshot.get();
+  const auto most = peak_reserved_bytes(device);
+  const bool had_cache = most && told && told->cached_before_bytes != 0;
+  return had_cache ? told->most_reserved_after_cache_bytes : most;
+}
+
+/// What the request lacked that ended the run; of one that was served later nothing.
+uint64_t refused_bytes(const Analysis& analysis, const DeviceAnalysis& device) {
+  if (device.snapshot && !device.snapshot->ooms.empty()) {
+    const OomExplanation& last = device.snapshot->ooms.back();
+    return last.went_on ? 0 : last.more_bytes_needed.value_or(last.asked_bytes);
+  }
+  const auto& refused = analysis.ends.refused;
+  const bool ended_it = !refused.empty() && !analysis.ends.failure.empty();
+  return ended_it && refused[0].requested ? refused[0].requested->least_bytes : 0;
+}
+
 void add_need(const Analysis& analysis, const DeviceAnalysis& device, Cost* cost) {
   const auto driver = driver_bytes(analysis);
-  cost->reserved_bytes = peak_reserved_bytes(device);
+  cost->reserved_bytes = reserved_for_requests(device);
   cost->allocated_bytes = peak_allocated_bytes(device);
   cost->need_bytes = cost->reserved_bytes.value_or(cost->allocated_bytes);
   cost->need_basis = cost->reserved_bytes ? NeedBasis::kReserved : NeedBasis::kAllocated;
@@ -71,6 +90,8 @@ void add_need(const Analysis& analysis, const DeviceAnalysis& device, Cost* cost
     cost->need_bytes = driver;
     cost->need_basis = NeedBasis::kDriver;
   }
+  cost->refused_bytes = refused_bytes(analysis, device);
+  *cost->need_bytes += cost->refused_bytes;
   if (!cost->reserved_bytes)
     cost->unknown.emplace_back("waste_bytes", "what the allocator reserved is not known");
 }
@@ -162,7 +183,7 @@ Result<Cost> cost_of(const Analysis& analysis, const Tables& tables, const Advic
   if (!cost.board_bytes)
     cost.unknown.emplace_back("board_bytes", "the device's size is not known: give --capacity");
   // The run had more: it was on another board.
-  if (cost.board_bytes && cost.need_bytes && *cost.board_bytes < *cost.need_bytes) {
+  if (cost.board_bytes && *cost.board_bytes < *cost.need_bytes - cost.refused_bytes) {
     cost.unknown.emplace_back("board_bytes",
                               fmt::format("a board of {} does not hold the peak",
                                           format_bytes(*cost.board_bytes)));

@@ -53,7 +53,9 @@ struct Cost {
   std::optional<uint64_t> board_bytes;  ///< of the board that the run was on
   std::optional<uint64_t> need_bytes;   ///< what a board must have for the main device's peak
   NeedBasis need_basis = NeedBasis::kAllocated;
-  std::optional<uint64_t> reserved_bytes;  ///< the most that was
+  uint64_t refused_bytes = 0;  ///< of the need: what the request that ended the run lacked
+  /// The most that was, without the cache that was given back before the first allocation.
+  std::optional<uint64_t> reserved_bytes;
   uint64_t allocated_bytes = 0;            ///< the most that was
   size_t boards = 0;                       ///< in the price list
   std::optional<BoardPrice> cheapest;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "analysis/driver/device_use.h"
+#include "analysis/replay/snapshot_device.h"
 
 namespace gpumemprof {
 namespace {
@@ -93,6 +94,36 @@ TEST(Cost, WhatTheDriverCountedGoesBeforeWhatTheAllocatorReserved) {
   run.analysis.machine->devices.emplace_back();
   run.analysis.machine->devices[0].highest_own->own.bytes = 30 * kOneGiB;
   EXPECT_EQ(run.cost(options).need_bytes, 20 * kOneGiB) << "of two devices it is not known which";
+}
+
+/// 20 GiB were reserved, and 3 more were asked for; or no more than 22 would have been enough.
+TEST(Cost, ABoardOnWhichTheRunWasRefusedMemoryDoesNotHoldIt) {
+  CostedRun run;
+  auto told = std::make_shared<SnapshotDevice>();
+  told->ooms.push_back({.asked_bytes = 3 * kOneGiB});
+  run.analysis.devices[0].snapshot = told;
+  const CostOptions options{.boards = {{"small", 21 * kOneGiB, 1, ""}, {"large", 24 * kOneGiB, 2, ""}}};
+  Cost cost = run.cost(options);
+  EXPECT_EQ(cost.need_bytes, 23 * kOneGiB);
+  EXPECT_EQ(cost.refused_bytes, 3 * kOneGiB);
+  EXPECT_EQ(cost.cheapest->board, "large");
+  told->ooms[0].more_bytes_needed = 2 * kOneGiB;
+  EXPECT_EQ(run.cost(options).need_bytes, 22 * kOneGiB);
+  told->ooms[0].went_on = true;
+  EXPECT_EQ(run.cost(options).need_bytes, 20 * kOneGiB);
+  EXPECT_EQ(run.cost(options).cheapest->board, "small");
+}
+
+TEST(Cost, WhatWasCachedBeforeTheFirstAllocationIsNotNeeded) {
+  CostedRun run;
+  auto told = std::make_shared<SnapshotDevice>();
+  told->is_replayed = told->is_consistent = true;
+  told->replay.peak_reserved.bytes = 20 * kOneGiB, told->cached_before_bytes = 6 * kOneGiB;
+  told->most_reserved_after_cache_bytes = 16 * kOneGiB;
+  run.analysis.devices[0].snapshot = told;
+  EXPECT_EQ(run.cost({}).need_bytes, 16 * kOneGiB);
+  told->cached_before_bytes = 0;
+  EXPECT_EQ(run.cost({}).need_bytes, 20 * kOneGiB);
 }
 
 TEST(Cost, WhatIsNotKnownHasAReasonAndNoMoney) {

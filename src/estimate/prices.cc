@@ -29,6 +29,18 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
+/// "A100 40GB" is "NVIDIA A100 40GB": all of its words are there.
+bool is_called(const BoardFacts& board, std::string_view name) {
+  const std::string known = ' ' + lower(board.name) + ' ', given = lower(name) + ' ';
+  for (size_t begin = 0; begin < given.size();) {
+    const size_t end = given.find(' ', begin);
+    const bool is_word = end > begin;
+    if (is_word && !known.contains(' ' + given.substr(begin, end - begin + 1))) return false;
+    begin = end + 1;
+  }
+  return true;
+}
+
 /// One row, whichever syntax it came in; `where` names it in messages.
 Result<BoardPrice> price_of(std::string board, std::string_view memory, double price,
                             std::string currency, const std::string& where) {
@@ -42,9 +54,16 @@ Result<BoardPrice> price_of(std::string board, std::string_view memory, double p
     out.usable_bytes = *bytes;
     return out;
   }
+  std::string meant;
   for (const BoardFacts& known : known_boards()) {
-    if (lower(known.name) == lower(out.board)) out.usable_bytes = known.usable_bytes;
+    if (!is_called(known, out.board)) continue;
+    meant += (meant.empty() ? "" : ", ") + std::string(known.name);
+    if (out.usable_bytes == 0) out.usable_bytes = known.usable_bytes;
+    if (lower(known.name) == lower(out.board)) return out;
   }
+  if (meant.contains(','))
+    return fail(ErrorCode::kBadInput, where + ": " + in_quotes(out.board, 60) +
+                                          " may be one of several: " + meant);
   if (out.usable_bytes == 0) {
     return fail(ErrorCode::kBadInput, where + ": the memory of " + in_quotes(out.board, 60) +
                                           " is unknown: give it as memory, such as 79.1GiB");

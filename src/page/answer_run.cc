@@ -110,7 +110,7 @@ Json file_json(const PageFile& file, WholeRun& whole, Json document) {
     streams.push_back({{"id", streams.size()}, {"label", name}});
   }
   for (const LossReason& loss : analysis.loss.reasons) {
-    unknown.push_back({{"what", loss.is_counted() ? format_plural(loss.events, "event") : "lost"},
+    unknown.push_back({{"what", loss.is_counted() ? format_plural(loss.events, "event") : "not complete"},
                        {"reason", loss.reason}});
   }
   Json out = {{"kind", kInputKindNames[static_cast<size_t>(whole.input().kind())]},

@@ -81,7 +81,10 @@ std::string run_summary(const Analysis& analysis, const Tables& tables, const Lo
   if (std::string text = resident_sentence_beside(analysis, tables, context.resident_bytes);
       !text.empty())
     lines.push_back(std::move(text));
-  lines.push_back(loss_sentence(without_named(loss, context)));
+  const Loss rest = without_named(loss, context);
+  const bool is_named_below = is_complete(rest) && !context.not_recorded.empty();
+  lines.push_back(is_named_below ? "Not complete: not every process was recorded."
+                                 : loss_sentence(rest));
   if (!context.oom_bundle.empty()) {
     lines.push_back(what_held(analysis.ends) + " is in " +
                     printable(shell_word(context.oom_bundle)));

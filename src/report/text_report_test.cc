@@ -99,6 +99,15 @@ TEST(RunSummary, HasAtMostTwelveMarkedLinesAndEndsWithTheNextCommand) {
   EXPECT_THAT(lines[lines.size() - 2], testing::MatchesRegex("gpumemprof: and [0-9]+ more"));
 }
 
+TEST(RunSummary, WhereAProcessIsMissingItDoesNotSayThatNothingWasLost) {
+  MemorySource source = sample_source();
+  const Analysis analysis = analyze_all(source);
+  const RunSummaryContext context{.folder = "r", .not_recorded = {"pid 5 (x): it runs as user 7"}};
+  const std::string text = run_summary(analysis, source.tables(), Loss{}, context);
+  EXPECT_THAT(text, HasSubstr("Not complete: not every process was recorded.\n"));
+  EXPECT_THAT(text, Not(HasSubstr("Nothing was lost")));
+}
+
 TEST(RunSummary, WithoutAnAllocationItSaysSo) {
   MemorySource source{EventBatch{}};
   const Analysis analysis = analyze_all(source);

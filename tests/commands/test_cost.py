@@ -10,7 +10,7 @@ import pytest
 import snapshots
 
 FIXTURES = harness.ROOT / "tests" / "fixtures" / "recordings"
-SNAPSHOT = FIXTURES / "streams_2.13.pickle"
+SNAPSHOT = FIXTURES / "pools_2.15.pickle"
 GIB = 1 << 30
 
 
@@ -57,6 +57,13 @@ def test_the_cheapest_board_of_the_list_holds_the_reserved_peak(tmp_path):
     prices.write_text(f"board,memory,price_per_hour\nsmall,{reserved - 1},0.1\n")
     assert cost_of(SNAPSHOT, "--prices", prices)["cheapest"] is None
     assert "No board of your list holds it." in call("analyze", SNAPSHOT, "--prices", prices).ok().stdout.decode()
+
+
+def test_what_ended_the_run_is_needed_beside_what_it_had():
+    cost = cost_of(FIXTURES / "streams_2.13.pickle", "--price", "1")
+    assert cost["refused_bytes"] > 0 and cost["need_bytes"] == cost["reserved_bytes"] + cost["refused_bytes"]
+    said = call("analyze", FIXTURES / "streams_2.13.pickle", "--price", "1").ok().stdout.decode()
+    assert "for the request that was refused" in " ".join(said.split())
 
 
 def test_money_needs_the_size_of_the_board():

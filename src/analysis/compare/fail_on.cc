@@ -39,6 +39,7 @@ std::string why_incomplete(const Analysis& analysis) {
     if (!is_exact(analysis, device)) return why_not_exact(analysis, device);
   }
   if (!analysis.loss.has_every_event()) return why_not_exact(analysis, {});
+  if (analysis.devices.empty()) return "nothing was recorded";
   const uint64_t ranks = analysis.ranks ? analysis.ranks->missing_count : 0;
   if (ranks == 0) return "";
   return ranks == 1 ? "a rank has no recording"

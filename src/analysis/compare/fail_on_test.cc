@@ -55,6 +55,13 @@ TEST(FailOn, EveryKindOfFindingIsACondition) {
             "unknown condition 'leaks'; known are " + known + "peak>SIZE");
 }
 
+TEST(FailOn, OfNothingNoConditionIsKnown) {
+  const FailVerdict verdict =
+      judge_conditions(*parse_fail_conditions("leak, peak>1GiB"), Analysis{}, with_cpu());
+  EXPECT_TRUE(verdict.failures.empty());
+  EXPECT_EQ(verdict.unknown, "leak, peak>1GiB: unknown whether it holds, because nothing was recorded");
+}
+
 TEST(FailOn, APeakFailsAboveItsBoundOnly) {
   const auto conditions = parse_fail_conditions("peak>1000");
   EXPECT_TRUE(failures_of(*conditions, with_peak(1000), with_cpu()).empty());

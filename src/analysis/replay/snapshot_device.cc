@@ -73,6 +73,9 @@ class Watcher {
           TraceSource::time_of(trace_, event, trace_.has_times ? trace_.events[event].time_us : 0);
       if (allocated != allocated_) device_->allocated.add(time, allocated);
       if (reserved != reserved_) device_->reserved.add(time, reserved);
+      if (event >= device_->cached_before_events)
+        device_->most_reserved_after_cache_bytes =
+            std::max(device_->most_reserved_after_cache_bytes, reserved);
       allocated_ = allocated, reserved_ = reserved;
     }
     if (now.fragmented_bytes() > device_->most_fragmented_bytes) {
@@ -240,7 +243,7 @@ void find_cached_before(const AllocatorSnapshot& snapshot, const AllocatorTrace&
     const bool releases =
         event.action == Action::kSegmentFree || event.action == Action::kSegmentUnmap;
     if (!releases || event.stack != device->cached_before_stack) return;
-    device->cached_before_bytes += event.size_bytes;
+    device->cached_before_bytes += event.size_bytes, ++device->cached_before_events;
   }
 }
 

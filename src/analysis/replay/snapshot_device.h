@@ -66,6 +66,8 @@ struct SnapshotDevice {
   /// Cached before the first event: of the segments that the trace begins with releasing, in one
   /// call of empty_cache().
   uint64_t cached_before_bytes = 0;
+  uint64_t cached_before_events = 0;             ///< so many, at the beginning
+  uint64_t most_reserved_after_cache_bytes = 0;  ///< once that was given back
   uint32_t cached_before_stack = 0;  ///< of that call
   bool has_history = false;
   bool has_times = false;

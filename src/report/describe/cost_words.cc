@@ -53,7 +53,12 @@ class CostWords {
                      : cost_.need_basis == NeedBasis::kReserved
                          ? "reserved by the allocator, without CUDA's context and libraries"
                          : "allocated, without the allocator's cache, CUDA's context and libraries";
-    say(fmt::format("The peak needs {}: {}.", format_bytes(*cost_.need_bytes), of));
+    if (cost_.refused_bytes == 0)
+      return say(fmt::format("The peak needs {}: {}.", format_bytes(*cost_.need_bytes), of));
+    const uint64_t peak = *cost_.need_bytes - cost_.refused_bytes;
+    say(fmt::format("The run needs {} or more: {} {}, and {} for the request that was refused.",
+                    format_bytes(*cost_.need_bytes), format_bytes(peak), of,
+                    format_bytes(cost_.refused_bytes)));
   }
   void say_board() {
     if (!cost_.price) return;

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "analysis/categories/mapped_files.h"
@@ -26,7 +27,7 @@ Row device_row(const Subject& subject, const DeviceAnalysis& device) {
                     {format_bytes(figures.live_bytes)},
                     {format_bytes(figures.total_bytes)},
                     {format_count(allocs)},
-                    {rate ? format_count(static_cast<uint64_t>(*rate)) : "unknown"},
+                    {rate ? format_count(static_cast<uint64_t>(std::llround(*rate))) : "unknown"},
                     {peak_reserved_text(device).value_or("unknown")},
                     {std::move(name)}},
           .evidence = evidence_at_peak(device)};

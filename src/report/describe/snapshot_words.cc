@@ -258,9 +258,11 @@ std::string replay_sentence(const SnapshotDevice& device) {
   const ReplayResult& replay = device.replay;
   if (replay.alloc_addresses == 0) return "The trace has no allocation, so nothing was replayed.";
   std::string text =
-      fmt::format("Replay: {} of {} at their recorded address by the rules of PyTorch {}",
+      fmt::format("Replay: {} of {} at their recorded address by the rules of PyTorch {}{}",
                   format_count(replay.matched), format_plural(replay.alloc_addresses, "allocation"),
-                  release_name(replay.release));
+                  release_name(replay.release),
+                  replay.release_was_searched ? ", which fit; the file does not name its release"
+                                              : "");
   if (replay.first_mismatch_event) {
     text += fmt::format("; the first that differs is event {}{}",
                         format_count(*replay.first_mismatch_event + 1),

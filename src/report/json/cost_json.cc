@@ -28,6 +28,7 @@ Json cost_json(const Cost& cost) {
       {"board_bytes", or_null(cost.board_bytes)},
       {"need_bytes", or_null(cost.need_bytes)},
       {"need_basis", cost.need_bytes ? Json(need_basis_name(cost.need_basis)) : Json()},
+      {"refused_bytes", cost.refused_bytes},
       {"reserved_bytes", or_null(cost.reserved_bytes)},
       {"allocated_bytes", cost.need_bytes ? Json(cost.allocated_bytes) : Json()},
       {"waste_bytes", or_null(cost.waste_bytes())},
