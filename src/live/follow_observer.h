@@ -58,6 +58,8 @@ class FollowObserver {
  public:
   virtual ~FollowObserver() = default;
   virtual std::unique_ptr<FollowObserver> copy() const = 0;
+  /// One for the same recording, which is read anew with other ids: it goes on with growth alone.
+  virtual std::unique_ptr<FollowObserver> anew() const = 0;
   /// What was live before the file's first event, if anything. Called once, before all others.
   virtual void begin(const LiveState& before) = 0;
   /// Applies the batch to `state` and observes its events; a batch may consist of marks only.

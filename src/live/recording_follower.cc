@@ -1,5 +1,6 @@
 #include "live/recording_follower.h"
 
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -124,6 +125,17 @@ uint64_t frees_of(const DeviceFigures& figures) {
   return __builtin_add_overflow(ended, figures.unmatched_frees, &all) ? UINT64_MAX : all;
 }
 
+double age_seconds(const FollowedState& state, int64_t now_ns) {
+  return static_cast<double>(std::max<int64_t>(0, now_ns - state.looked_steady_ns)) * 1e-9;
+}
+
+std::string why_not_exact(const FollowedState& state, int64_t now_ns) {
+  const double age = age_seconds(state, now_ns);
+  if (!state.exact || age <= kLateSeconds) return state.why_inexact;
+  return "read " + std::to_string(static_cast<int64_t>(age)) +
+         " s before: reading takes longer than the interval";
+}
+
 struct RecordingFollower::Impl {
   std::unique_ptr<RecordingFile> file;
   format::FileHeader header{};
@@ -136,7 +148,8 @@ struct RecordingFollower::Impl {
   uint64_t next_sealed = 0;  // number of the first sealed event that was not read
   uint64_t unreadable_events = 0;
   uint64_t known_missing = 0;  // records that stayed away when we looked again and again
-  bool last_try = false;
+  uint64_t known_trouble = 0;  // sealed chunks that could not be read from the beginning either
+  bool last_try = false, has_begun_again = false;  // of this look
   bool wants_held = false;
   size_t most_holders = 0;
   std::vector<uint16_t> same_device;  // by index in tables
@@ -206,6 +219,21 @@ struct RecordingFollower::Impl {
     return {};
   }
 
+  uint64_t trouble() const { return unreadable_events + sealed->losses().damage.size(); }
+
+  /// All anew, from the checkpoint that stands for what was dropped.
+  void begin_again() {
+    has_begun_again = true;
+    if (observer) observer = observer->anew();
+    tables = {};
+    tables.processes.emplace_back();
+    sealed = std::make_unique<SealedFile>(file.get(), &tables, 0);
+    settled = {};
+    began = false;
+    next_sealed = unreadable_events = 0;
+    same_device.clear(), module_marks.clear();
+  }
+
   /// Records that are neither in the file nor sealed: lost, or moved during the look.
   uint64_t missing() {
     uint64_t count = raw->losses().changed_chunks;
@@ -233,7 +261,12 @@ struct RecordingFollower::Impl {
     sealed->take(raw->index().chunks);
     if (auto done = raw->refresh(); !done) return std::unexpected(done.error());
     sealed->take(raw->index().chunks);
-    if (auto done = take_sealed(); !done) return std::unexpected(done.error());
+    // --max-disk dropped events that were never read here, or drops them now.
+    const bool has_gap = began && sealed->first_event() > next_sealed;
+    if (!has_gap) {
+      if (auto done = take_sealed(); !done) return std::unexpected(done.error());
+    }
+    if (!has_begun_again && (has_gap || trouble() > known_trouble)) return begin_again(), read();
     LiveState now = settled;
     const std::unique_ptr<FollowObserver> observer_now = observer ? observer->copy() : nullptr;
     Merger merger;
@@ -266,7 +299,7 @@ struct RecordingFollower::Impl {
 
   void publish(const LiveState& now, const FirstPage& page, uint64_t gone,
                FollowObserver* told_by) {
-    known_missing = gone;
+    known_missing = gone, known_trouble = trouble();
     last = {};
     last.events = now.event_count();
     last.has_held = wants_held;
@@ -351,10 +384,21 @@ std::string RecordingFollower::command() const { return header_text(impl_->heade
 
 const Tables& RecordingFollower::tables() const { return impl_->tables; }
 
+namespace {
+
+/// Of this thread: what it waits for a CPU, or for a sealer, costs nobody anything.
+std::chrono::nanoseconds cpu_time() {
+  timespec time = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
+
+}  // namespace
+
 Result<FollowedState> RecordingFollower::look(bool with_held) {
-  const Clock::time_point begin = Clock::now();
-  if (begin < impl_->next_look && (!with_held || impl_->last.has_held)) return impl_->last;
-  impl_->wants_held = with_held;
+  const std::chrono::nanoseconds begin = cpu_time();
+  if (Clock::now() < impl_->next_look && (!with_held || impl_->last.has_held)) return impl_->last;
+  impl_->wants_held = with_held, impl_->has_begun_again = false;
   // While a sealer works, chunks move; with its lock they do not. The sealer retries.
   bool locked = false;
   for (int i = 0; i < kLockTries && !(locked = impl_->file->lock(false)); ++i) usleep(kLockWaitUs);
@@ -366,9 +410,8 @@ Result<FollowedState> RecordingFollower::look(bool with_held) {
   }
   if (locked) impl_->file->unlock();
   if (!done) return std::unexpected(done.error());
-  const Clock::time_point end = Clock::now();
   // The first look reads all that is there, the next one only what came since.
-  impl_->next_look = impl_->has_looked ? end + 9 * (end - begin) : end;
+  impl_->next_look = Clock::now() + (impl_->has_looked ? 9 : 0) * (cpu_time() - begin);
   impl_->has_looked = true;
   return impl_->last;
 }

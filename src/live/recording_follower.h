@@ -57,6 +57,14 @@ struct FollowedState {
   std::string why_inexact;
 };
 
+/// How long ago it was read, at `now_ns` of the steady clock.
+double age_seconds(const FollowedState& state, int64_t now_ns);
+/// Figures that are older are not called exact: a look at a busy program may take long, and the next
+/// ones repeat it.
+inline constexpr double kLateSeconds = 2;
+/// Why its figures are not exactly those of `now_ns`; empty where they are.
+std::string why_not_exact(const FollowedState& state, int64_t now_ns);
+
 /// Blocks that ended, plus frees of unseen blocks. For a checkpoint whose figures contradict each
 /// other the number does not wrap.
 uint64_t frees_of(const DeviceFigures& figures);
@@ -74,8 +82,8 @@ class RecordingFollower {
   RecordingFollower& operator=(RecordingFollower&&) noexcept;
   ~RecordingFollower();
 
-  /// What is held now. After a slow look, but the first, the next ones return the same result for ten
-  /// times as long, so that following never takes more than a tenth of a core; but one `with_held`
+  /// What is held now. After a look, but the first, the next ones return the same result for nine
+  /// times the CPU time that it took, so that following never takes more than a tenth of a core; but one `with_held`
   /// reads anew where that result has none. Errors: kSystem.
   Result<FollowedState> look(bool with_held = false);
   /// Those of the ids of the last look.

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -35,14 +36,17 @@ void put_process(Json* metadata, const ProcessMemory& memory, const std::string&
 }
 
 void put_followed(Json* metadata, const FollowedDevice& device, const FollowedState& state) {
-  (*metadata)["basis"] = state.exact ? "exact" : "recording";
+  const int64_t now_ns = steady_now_ns();
+  const std::string why = why_not_exact(state, now_ns);
+  (*metadata)["basis"] = why.empty() ? "exact" : "recording";
+  (*metadata)["age_seconds"] = std::round(age_seconds(state, now_ns) * 1e3) / 1e3;
   (*metadata)["device"] = device.name;
   (*metadata)["live_blocks"] = device.live_count;
   (*metadata)["peak_bytes"] = device.peak_bytes;
   (*metadata)["alloc_count"] = device.alloc_count;
   (*metadata)["free_count"] = device.free_count;
   (*metadata)["oom_count"] = device.oom_count;
-  if (!state.exact) (*metadata)["unknown"]["exact"] = state.why_inexact;
+  if (!why.empty()) (*metadata)["unknown"]["exact"] = why;
 }
 
 DeviceRoot devices_of(const SamplerOptions& options) {

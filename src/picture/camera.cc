@@ -276,12 +276,11 @@ void Camera::add_recording(Subject& subject, Picture* picture) {
   const Result<FollowedState>& state = *subject.state;
   out.problem = state ? "" : state.error().message;
   if (!state) return;
-  out.age_seconds =
-      static_cast<double>(std::max<int64_t>(0, picture->steady_ns - state->looked_steady_ns)) *
-      1e-9;
+  out.age_seconds = age_seconds(*state, picture->steady_ns);
   subject.has_exited = state->has_exited;
   out.events = state->events, out.lost_events = state->lost_events;
-  out.exact = state->exact, out.why_inexact = state->why_inexact;
+  out.why_inexact = why_not_exact(*state, picture->steady_ns);
+  out.exact = out.why_inexact.empty();
   for (const FollowedDevice& device : state->devices) add_device(subject, device, *state, &out);
   // What the drivers say and what the recording says are held against each other once, while both
   // are of this moment.

@@ -14,6 +14,34 @@
 namespace gpumemprof {
 namespace {
 
+/// How what is live grows, by device.
+class Growths {
+ public:
+  explicit Growths(const Tables& tables) : tables_(tables) {}
+  /// Of the recording read anew: a device may have another id.
+  Growths anew() const {
+    Growths growths(tables_);
+    growths.before_ = all_;
+    return growths;
+  }
+  LiveGrowth& of(uint16_t device) {
+    while (all_.size() <= device) {
+      const Device& next = tables_.devices[all_.size()];
+      const auto known = std::ranges::find(before_, next, &OfDevice::first);
+      all_.emplace_back(next, known == before_.end() ? LiveGrowth{} : known->second);
+    }
+    return all_[device].second;
+  }
+  void end_step(double seconds) {
+    for (auto& [device, growth] : all_) growth.end_step(seconds);
+  }
+
+ private:
+  using OfDevice = std::pair<Device, LiveGrowth>;
+  const Tables& tables_;
+  std::vector<OfDevice> all_, before_;
+};
+
 /// Passes the events of a batch on.
 struct Tee : LiveObserver {
   void on_alloc(size_t index, uint16_t device, const DeviceState& state) {
@@ -26,28 +54,31 @@ struct Tee : LiveObserver {
   }
   void grow(size_t index, uint16_t device, const DeviceState& state) {
     end_steps(index);
-    if (device >= growths->size()) growths->resize(device + 1);
-    (*growths)[device].add(static_cast<double>(batch->time_ns[index]) * 1e-9, state.live_bytes);
+    growths->of(device).add(static_cast<double>(batch->time_ns[index]) * 1e-9, state.live_bytes);
   }
   void end_steps(size_t before_event) {
     for (; mark < batch->marks.size() && batch->marks[mark].before_event <= before_event; ++mark) {
-      if (batch->marks[mark].kind != MarkKind::kStep) continue;
-      for (LiveGrowth& growth : *growths)
-        growth.end_step(static_cast<double>(batch->marks[mark].time_ns) * 1e-9);
+      if (batch->marks[mark].kind == MarkKind::kStep)
+        growths->end_step(static_cast<double>(batch->marks[mark].time_ns) * 1e-9);
     }
   }
   const EventBatch* batch;
   size_t mark = 0;
   Categories* categories;  // null: the recording tells none
-  std::vector<LiveGrowth>* growths;
+  Growths* growths;
 };
 
 class PictureFollower final : public FollowObserver {
  public:
-  explicit PictureFollower(const Tables& tables) : tables_(tables), categories_(tables) {}
+  explicit PictureFollower(const Tables& tables) : PictureFollower(tables, Growths(tables)) {}
+  PictureFollower(const Tables& tables, Growths growths)
+      : tables_(tables), categories_(tables), growths_(std::move(growths)) {}
 
   std::unique_ptr<FollowObserver> copy() const override {
     return std::make_unique<PictureFollower>(*this);
+  }
+  std::unique_ptr<FollowObserver> anew() const override {
+    return std::make_unique<PictureFollower>(tables_, growths_.anew());
   }
   void begin(const LiveState& before) override {
     driver_.seed(before, tables_);
@@ -128,8 +159,7 @@ class PictureFollower final : public FollowObserver {
     return held;
   }
   FollowedGrowth growth_now(uint16_t device, const LiveState& state, int64_t now_ns) override {
-    if (device >= growths_.size()) growths_.resize(device + 1);
-    LiveGrowth& growth = growths_[device];
+    LiveGrowth& growth = growths_.of(device);
     growth.add(static_cast<double>(now_ns) * 1e-9, state.devices()[device].live_bytes);
     return growth.judge();
   }
@@ -160,7 +190,7 @@ class PictureFollower final : public FollowObserver {
   const Tables& tables_;
   absl::flat_hash_map<Block, std::optional<int64_t>> streams_;
   Categories categories_;
-  std::vector<LiveGrowth> growths_;  // by device
+  Growths growths_;
   DriverGatherer driver_;
 };
 

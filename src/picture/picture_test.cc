@@ -53,6 +53,32 @@ TEST(LiveGrowth, ThatStoppedOrComesAndGoesIsNone) {
   EXPECT_EQ(saw.judge().bytes_per_second.value_or(0), 0);
 }
 
+TEST(LiveGrowth, GoesOnWhereTheRecordingIsReadAnew) {
+  Tables tables;
+  tables.devices = {Device{.type = 1, .index = 0}, Device{.type = 0, .index = -1}};
+  std::unique_ptr<FollowObserver> observer = follow_for_pictures(tables);
+  LiveState state;
+  const auto keep_one = [&](uint64_t second, uint16_t device) {
+    EventBatch batch;
+    batch.overwrite(1);
+    batch.time_ns[0] = second * 1'000'000'000, batch.address[0] = 0x1000 * (second + 1);
+    batch.size_bytes[0] = 1'000'000, batch.stack[0] = 0, batch.thread[0] = 0;
+    batch.device[0] = device, batch.action[0] = Action::kAlloc;
+    observer->apply(batch, &state);
+  };
+  for (uint64_t second = 0; second < 30; ++second) keep_one(second, 1);
+  EXPECT_DOUBLE_EQ(observer->growth_now(1, state, 30'000'000'000).bytes_per_second.value_or(0), 1'000'000);
+  std::swap(tables.devices[0], tables.devices[1]);  // others, in the order of another reading
+  observer = observer->anew();
+  state = {};
+  keep_one(31, 0);
+  EXPECT_EQ(observer->growth_now(0, state, 32'000'000'000).why_none.find("is known after"),
+            std::string::npos);
+  keep_one(32, 1);
+  EXPECT_NE(observer->growth_now(1, state, 33'000'000'000).why_none.find("is known after"),
+            std::string::npos);
+}
+
 TEST(LiveGrowth, EndsWhereNothingHappensAnyMore) {
   LiveGrowth growth;
   for (int second = 0; second < 60; ++second) growth.add(second, 10'000'000 + 1'000'000 * second);

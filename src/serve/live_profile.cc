@@ -34,7 +34,7 @@ Result<std::string> live_profile(Camera& camera, std::string_view version) {
     if (!state.has_held)
       return lacks(recording, "not in this profile: reading takes longer than the interval");
     add_held(recording, tables, state, &writer);
-    if (!state.exact) lacks(recording, "not exact: " + state.why_inexact);
+    if (!recording.exact) lacks(recording, "not exact: " + recording.why_inexact);
   });
   writer.set_time(picture.time_ns);
   for (const PictureRecording& recording : picture.recordings) {

@@ -122,8 +122,13 @@ void add_recordings(const Picture& picture, MetricCollector* out) {
   for (const PictureRecording& one : all) {
     if (one.problem.empty()) out->sample(labels_of(one), one.lost_events);
   }
+  out->family("gpumemprof_recording_age_seconds", "gauge", "seconds",
+              "Time since the figures of the recording were read.");
+  for (const PictureRecording& one : all) {
+    if (one.problem.empty()) out->sample(labels_of(one), one.age_seconds);
+  }
   out->family("gpumemprof_recording_exact", "gauge", "",
-              "1 if the recording is exact, 0 if events are missing.");
+              "1 if the figures are exact, 0 if events are missing or the last reading is older than 2 s.");
   for (const PictureRecording& one : all)
     out->sample(labels_of(one), uint64_t{one.exact && one.problem.empty()});
 }

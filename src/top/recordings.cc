@@ -5,6 +5,7 @@
 
 #include "base/size.h"
 #include "live/live_recordings.h"
+#include "live/recording_follower.h"
 #include "report/describe/describe.h"
 #include "report/user_code.h"
 #include "report/words.h"
@@ -68,7 +69,11 @@ void draw_row(const TopState& state, const RecordedRow& row, int y, Screen* scre
     x += columns.sparkline + 1;
   }
   x = screen->put(x, y, program_name(recording.command));
-  if (!recording.exact) x = screen->put(x + 1, y, "(events lost)", Style::kWarning);
+  if (recording.age_seconds > kLateSeconds) {
+    x = screen->put(x + 1, y, fmt::format("(read {:.0f} s ago)", recording.age_seconds), Style::kWarning);
+  } else if (!recording.exact) {
+    x = screen->put(x + 1, y, "(events lost)", Style::kWarning);
+  }
   if (device.leak_bytes_per_second.value_or(0) > 0)
     screen->put(x + 1, y, "grows " + rate_text(device.leak_bytes_per_second), Style::kWarning);
 }

@@ -118,6 +118,12 @@ def test_a_recorded_process_shows_its_own_exact_counters(tmp_path):
     assert said["basis"] == "exact" and said["peak_bytes"] == PEAK_BYTES
     assert (said["alloc_count"], said["free_count"], said["live_blocks"]) == (ALLOCATIONS, 1, 4)
     assert abs(said["rss_bytes"] - rss) < 4 * 2**20, "the kernel's count of the same moment"
+    assert 0 <= said["age_seconds"] <= 2
+    late = said | {"basis": "recording", "age_seconds": 9.5, "unknown": {"exact": "read 9 s before: reading takes longer than the interval"}}
+    samples = [sample | {"timestamp_ns": sample["timestamp_ns"] + i * 10**9, "metadata": late if i == 1 else said} for i in range(3)]
+    path.write_text(json.dumps(samples))
+    (series,) = harness.analysis(path)["series"]
+    assert (series["basis"], series["samples"]) == ("recording", 3), "what is late at times is one series, and not exact"
 
 
 def test_without_a_pid_the_recorded_processes_are_tracked(tmp_path):

@@ -11,6 +11,8 @@
 namespace gpumemprof {
 namespace {
 
+constexpr const char *kExactBasis = "exact", *kInexactBasis = "recording";  // of a recording
+
 using Key = std::tuple<std::string, int64_t, int64_t, int64_t, std::string, std::string>;
 
 std::string text_of(const nlohmann::json& metadata, const char* key) {
@@ -101,9 +103,12 @@ TelemetryAnalysis analyze_telemetry(const Telemetry& telemetry, const std::strin
   for (const TelemetryEvent& event : telemetry.events) {
     const nlohmann::json metadata = nlohmann::json::parse(event.metadata, nullptr, false);
     const std::string basis = text_of(metadata, "basis");
-    TelemetrySeries& series =
-        by_key[{event.host, event.pid, event.rank, event.device_id, event.collector, basis}];
-    series.host = event.host, series.collector = event.collector, series.basis = basis;
+    // A recording's counters are not exact at times: where events are lost, or a reading is late.
+    const bool is_counted = basis == kExactBasis || basis == kInexactBasis;
+    TelemetrySeries& series = by_key[{event.host, event.pid, event.rank, event.device_id,
+                                      event.collector, is_counted ? std::string(kExactBasis) : basis}];
+    series.host = event.host, series.collector = event.collector;
+    if (series.basis != kInexactBasis) series.basis = basis;
     series.pid = event.pid, series.rank = event.rank, series.device_id = event.device_id;
     add(event, has_samples, metadata, &series);
     const int64_t now = event.timestamp_ns;
