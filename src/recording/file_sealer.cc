@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/varint.h"
 #include "format/checksum.h"
@@ -13,6 +14,22 @@
 namespace gpumemprof {
 
 using namespace format;
+
+namespace {
+
+constexpr size_t kMostDefinitionChunks = 64, kMostDefinitionChunksAtEnd = 8;
+
+uint64_t place_bytes(const std::vector<ChunkRef>& chunks) {
+  uint64_t bytes = 0;
+  for (const ChunkRef& chunk : chunks) bytes += chunk.end() - chunk.offset;
+  return bytes;
+}
+
+bool is_definitions(const ChunkRef& chunk) {
+  return chunk.header.type == kSealedDefinitions || chunk.header.type == kSealedDeviceNames;
+}
+
+}  // namespace
 
 Result<std::unique_ptr<FileSealer>> FileSealer::open(File* file, FileSealOptions options) {
   std::unique_ptr<FileSealer> self(new FileSealer(file, options));
@@ -57,6 +74,10 @@ Status FileSealer::load() {
   for (const auto& [first, chunk] : companions.steps) steps_.push_back(chunk);
   for (const auto& [first, chunk] : companions.marks) marks_.push_back(chunk);
   for (const auto& [first, chunk] : companions.standing) standing_.push_back(chunk);
+  definitions_.clear();
+  for (const ChunkRef& chunk : raw_->index().chunks) {
+    if (is_definitions(chunk)) definitions_.push_back(chunk);
+  }
   allocators_ = encode_allocators(*tables_);
   next_sequence_ = sealed_->next_sequence();
   next_event_ = sealed_->event_count();
@@ -85,19 +106,43 @@ Result<ChunkRef> FileSealer::write(ChunkHeader header, const std::string& payloa
   return chunk;
 }
 
-Status FileSealer::write_definitions() {
-  DefinedSoFar upto = defined_;
+Status FileSealer::write_definitions(DefinedSoFar from) {
+  DefinedSoFar upto = from;
   std::string payload = encode_definitions(*tables_, sealed_->ids().thread_of_stream, &upto);
   if (payload.empty()) return {};
   ChunkHeader header{};
-  if (std::string names = encode_device_names(*tables_, defined_.devices); !names.empty()) {
+  if (std::string names = encode_device_names(*tables_, from.devices); !names.empty()) {
     header.type = kSealedDeviceNames;
-    if (auto chunk = write(header, names); !chunk) return std::unexpected(chunk.error());
+    auto chunk = write(header, names);
+    if (!chunk) return std::unexpected(chunk.error());
+    definitions_.push_back(*chunk);
   }
   header.type = kSealedDefinitions;
-  if (auto chunk = write(header, payload); !chunk) return std::unexpected(chunk.error());
+  header.flags = from == DefinedSoFar{} ? kAllDefinitions : 0;
+  auto chunk = write(header, payload);
+  if (!chunk) return std::unexpected(chunk.error());
+  definitions_.push_back(*chunk);
   defined_ = upto;
   return file_->sync();  // power may be lost: no events without their names
+}
+
+/// A chunk takes a page at least, and a program that starts threads defines some at each step.
+Status FileSealer::merge_definitions(size_t most_chunks) {
+  uint64_t bytes = 0, largest = 0;
+  for (const ChunkRef& chunk : definitions_) {
+    bytes += chunk.header.length, largest = std::max(largest, chunk.end() - chunk.offset);
+  }
+  // Twice the largest, so that what was merged is not written again for a little more.
+  if (definitions_.size() <= most_chunks || place_bytes(definitions_) < 2 * largest ||
+      bytes > kMaxChunkBytes / 2) {
+    return {};
+  }
+  const std::vector<ChunkRef> before = std::exchange(definitions_, {});
+  if (auto done = write_definitions({}); !done) return definitions_ = before, done;
+  for (const ChunkRef& chunk : before) {
+    if (auto given = punch(chunk.offset, chunk.end()); !given) return given;
+  }
+  return {};
 }
 
 /// What was learnt of the allocators since the last time.
@@ -169,7 +214,7 @@ Status FileSealer::write_standing_marks() {
 }
 
 Status FileSealer::write_events(EventBatch* batch, const ConsumedTable& consumed) {
-  if (auto done = write_definitions(); !done) return done;
+  if (auto done = write_definitions(defined_); !done) return done;
   if (auto done = write_allocators(); !done) return done;
   auto done = write_companion(kSealedRequested, batch->requested.size(), *batch, encode_requested,
                               &requested_);
@@ -267,7 +312,7 @@ Status FileSealer::seal_until(uint64_t end_time_ns,
     if (on_progress) on_progress(std::min(1.0, static_cast<double>(next_event_) / written));
     if (batch.size() == 0) {  // after the last event; they go with the next one, where one comes
       if (end_time_ns != kNoTime) break;
-      if (auto done = write_definitions(); !done) return done;  // their texts
+      if (auto done = write_definitions(defined_); !done) return done;  // their texts
       return write_marks(batch, last_time_ns_);
     }
     if (auto done = write_events(&batch, newly_consumed(&merger)); !done) return done;
@@ -275,21 +320,23 @@ Status FileSealer::seal_until(uint64_t end_time_ns,
   return {};
 }
 
-Status FileSealer::advance(uint64_t end_time_ns, bool all) {
+Status FileSealer::advance(uint64_t end_time_ns, bool all, bool is_short) {
   if (finished()) return {};
   auto size = file_->size();
   if (!size) return std::unexpected(size.error());
   const uint64_t written = raw_bytes_written();
-  if (!all && *size < sealed_end_ + options_.gather_bytes &&
-      written < sealed_raw_ + options_.gather_bytes) {
-    return {};
-  }
+  const uint64_t growth = std::max(*size - std::min(*size, sealed_end_),
+                                   written - std::min(written, sealed_raw_));
+  const bool has_stopped = growth != 0 && growth == std::exchange(growth_, growth);
+  const uint64_t enough = is_short ? options_.gather_bytes / 4 : options_.gather_bytes;
+  if (!all && growth < enough && !(is_short && has_stopped)) return {};
   writer_ = std::make_unique<ChunkWriter>(file_, header_.recording_id, true);
   if (auto done = seal_until(end_time_ns); !done) return done;
+  if (auto done = merge_definitions(kMostDefinitionChunks); !done) return done;
   if (auto done = give_back(false); !done) return done;
   size = file_->size();
   if (size) sealed_end_ = *size;
-  sealed_raw_ = written;
+  sealed_raw_ = written, growth_ = 0;
   return {};
 }
 
@@ -298,6 +345,7 @@ Status FileSealer::finish(const std::function<void(double)>& on_progress) {
   writer_ = std::make_unique<ChunkWriter>(file_, header_.recording_id, false);
   if (auto done = seal_until(kNoTime, on_progress); !done) return done;
   if (auto done = write_allocators(); !done) return done;  // also where no event came after
+  if (auto done = merge_definitions(kMostDefinitionChunksAtEnd); !done) return done;
   if (auto done = file_->sync(); !done) return done;       // as before a checkpoint
   auto page = read_first_page(*file_);
   if (!page) return std::unexpected(page.error());
@@ -336,9 +384,34 @@ bool FileSealer::is_consumed(const ChunkRef& chunk) const {
   return known != consumed_.end() && known->second.covered(first, first + count) == count;
 }
 
-/// Raw events that are wholly in sealed chunks. Definitions and buffers only when nobody writes any
-/// more.
+/// Those that nobody could write to at this step and the one before, as one that is beginning seems
+/// to be; all of their events are sealed, and no other stream needs their definitions.
+absl::flat_hash_set<uint32_t> FileSealer::streams_that_ended() {
+  absl::flat_hash_set<uint32_t> quiet, needed, ended;
+  if (read_file_state(*file_).unshared) return ended;
+  for (const ChunkRef& chunk : raw_->index().chunks) {
+    const uint32_t stream = chunk.header.stream;
+    if (chunk.header.type == kRawEvents && !is_consumed(chunk)) needed.insert(stream);
+    if (chunk.header.type == kRawDefinitions && !given_back_.contains(chunk.offset) &&
+        !raw_->is_in_buffer(stream) && !raw_->stream(stream).definitions->has_shared()) {
+      quiet.insert(stream);
+    }
+  }
+  for (const uint32_t stream : quiet) {
+    if (quiet_.contains(stream) && !needed.contains(stream)) ended.insert(stream);
+  }
+  quiet_ = std::move(quiet);
+  return ended;
+}
+
+/// Raw events that are wholly in sealed chunks, and definitions that only they needed. Other
+/// definitions and buffers only when nobody writes any more.
 Status FileSealer::give_back(bool everything_raw) {
+  absl::flat_hash_set<uint32_t> ended;
+  if (!everything_raw) ended = streams_that_ended();
+  if (!ended.empty()) {
+    if (auto done = write_definitions(defined_); !done) return done;
+  }
   if (auto done = file_->sync(); !done) return done;  // the sealed copy first
   const bool reuse = options_.reuse_places && !everything_raw && !read_file_state(*file_).unshared;
   std::vector<ChunkRef> again;
@@ -346,6 +419,7 @@ Status FileSealer::give_back(bool everything_raw) {
     const uint16_t type = chunk.header.type;
     bool gone = everything_raw && (type == kRawDefinitions || type == kStage);
     if (type == kRawEvents) gone = is_consumed(chunk);
+    if (type == kRawDefinitions && ended.contains(chunk.header.stream)) gone = true;
     if (!gone || !given_back_.try_emplace(chunk.offset).second) continue;
     const bool fits = type == kRawEvents && chunk.end() - chunk.offset == kEventsPlaceBytes;
     if (reuse && fits && again.size() < std::size(PlacePool{}.offsets)) {
@@ -410,17 +484,27 @@ uint64_t FileSealer::raw_bytes_written() {
   return got && *got == sizeof(bytes) ? bytes : 0;
 }
 
+uint64_t FileSealer::lasting_bytes() {
+  uint64_t bytes = 2 * kPage + place_bytes(definitions_);  // the first page and the footer
+  for (const auto* list : of_events()) bytes += place_bytes(*list);
+  const uint64_t written = finished() ? 0 : raw_bytes_written();
+  return bytes + (written - std::min(written, sealed_raw_)) / kLeastGain;
+}
+
 Result<uint64_t> FileSealer::drop_oldest(uint64_t bytes) {
   uint64_t freed = 0;
   const ChunkRef* keep = nullptr;
-  size_t next = 0;
+  const auto lists = of_events();
+  std::vector<size_t> next(lists.size());
   for (const ChunkRef& checkpoint : checkpoints_) {
     if (checkpoint.header.first_ordinal == 0) continue;
     if (freed >= bytes) break;
-    while (next < events_.size() &&
-           events_[next].header.first_ordinal < checkpoint.header.first_ordinal) {
-      const ChunkRef& chunk = events_[next++];
-      freed += chunk.end() - chunk.offset;
+    for (size_t i = 0; i < lists.size(); ++i) {
+      for (; next[i] < lists[i]->size(); ++next[i]) {
+        const ChunkRef& chunk = (*lists[i])[next[i]];
+        if (chunk.first_ordinal() >= checkpoint.first_ordinal()) break;
+        freed += chunk.end() - chunk.offset;
+      }
     }
     keep = &checkpoint;
   }
@@ -437,8 +521,7 @@ Result<uint64_t> FileSealer::drop_oldest(uint64_t bytes) {
   if (auto done = file_->sync(); !done) return std::unexpected(done.error());
   const uint64_t first = flagged.header.first_ordinal;
   auto is_before = [&](const ChunkRef& chunk) { return chunk.header.first_ordinal < first; };
-  for (auto* list :
-       {&events_, &checkpoints_, &requested_, &details_, &steps_, &marks_, &standing_}) {
+  for (auto* list : lists) {
     for (const ChunkRef& chunk : *list) {
       if (!is_before(chunk)) continue;
       if (auto done = punch(chunk.offset, chunk.end()); !done) return std::unexpected(done.error());

@@ -1,6 +1,5 @@
 #include "recording/raw_file.h"
 
-#include <absl/container/flat_hash_set.h>
 #include <string.h>
 
 #include <algorithm>
@@ -51,9 +50,12 @@ void RawFile::name_thread(RawStream* stream, uint32_t tid) {
 Status RawFile::refresh() {
   if (auto done = scan_chunks(*file_, recording_id_, &index_); !done) return done;
   std::vector<StageCopy> copies;
+  in_buffers_.clear();
   for (const ChunkRef& chunk : index_.chunks) {
     StageCopy copy{chunk.offset};
-    if (chunk.header.type == kStage && copy_stage(chunk, &copy)) copies.push_back(std::move(copy));
+    if (chunk.header.type != kStage || !copy_stage(chunk, &copy)) continue;
+    in_buffers_.insert(copy.stream);
+    copies.push_back(std::move(copy));
   }
   if (auto done = scan_chunks(*file_, recording_id_, &index_); !done) return done;
 

@@ -1,6 +1,8 @@
 // All streams of one file: chunks and buffers combined, definitions read.
 #pragma once
 
+#include <absl/container/flat_hash_set.h>
+
 #include <cstdint>
 #include <map>
 #include <vector>
@@ -36,6 +38,10 @@ class RawFile {
   /// By stream number. Lanes keep pointers into it until the next refresh().
   std::map<uint32_t, RawStream>& streams() { return streams_; }
   RawStream& stream(uint32_t id);
+  /// Whether a thread may still write to the stream, as of the last refresh().
+  bool is_in_buffer(uint32_t stream) const {
+    return odd_stages_ > 0 || in_buffers_.contains(stream);
+  }
   RawLosses& losses() { return losses_; }
   uint64_t unreadable_stages() const { return odd_stages_; }
   /// Chunks of an unknown type that must not be ignored.
@@ -70,6 +76,7 @@ class RawFile {
   FileIndex index_;
   std::map<uint32_t, RawStream> streams_;
   absl::flat_hash_map<uint64_t, bool> taken_;  // offsets of chunks that were looked at
+  absl::flat_hash_set<uint32_t> in_buffers_;   // streams
   RawLosses losses_;
   uint64_t odd_stages_ = 0;
   uint64_t unknown_chunks_ = 0;

@@ -200,8 +200,12 @@ void RecordedProcess::add_losses(Loss* loss) const {
   auto say = [&](uint64_t count, const char* text) {
     if (count > 0) loss->add(0, 0, file + ": " + std::to_string(count) + text);
   };
-  say(sealed_->losses().dropped_events,
-      " events were dropped by --max-disk; live memory, peak and totals still include them");
+  const uint64_t dropped = sealed_->losses().dropped_events;
+  const bool is_all = dropped == sealed_->event_count() && raw.events == 0;
+  say(dropped, is_all ? " events, all there were, were dropped by --max-disk; live memory, peak and "
+                        "totals still include them; a larger limit keeps events, which leaks and "
+                        "types of memory are known by"
+                      : " events were dropped by --max-disk; live memory, peak and totals still include them");
   say(raw.changed_chunks, " chunks changed while being read; read again");
   say(raw.clamped_times, " events have a time before the previous event");
   say(raw_->damaged_definitions(), " damaged definitions of names or stacks");

@@ -21,6 +21,10 @@ namespace {
 // A thread stores an event a little after it read the clock. What is younger than this may have an
 // older one before it that is not stored yet.
 constexpr uint64_t kSettleNs = 50'000'000;
+// Each sealed chunk takes a page at least, so little is not worth one.
+constexpr uint64_t kLeastGather = 1u << 20;
+// Of the 256 MiB that a process may write beyond --max-disk, what may wait for enough to gather.
+constexpr uint64_t kMostWaiting = 64u << 20;
 
 uint64_t monotonic_ns() {
   timespec ts;
@@ -69,6 +73,7 @@ struct FolderSealer::Impl {
   std::map<std::string, OneFile> files;  // by name
   std::function<void(double)> on_progress;
   size_t files_looked_at = 0;  // of the step
+  uint64_t beside_bytes = 0;   // of what is no recording
 
   Status list();
   void show(double share_of_file) const;
@@ -76,18 +81,27 @@ struct FolderSealer::Impl {
   Status work(OneFile* one, bool all);
   Status finish_one(OneFile* one);
   bool may_finish(const OneFile& one, bool by_hand) const;
-  uint64_t used_bytes() const;
+  uint64_t lasting_bytes(const OneFile& one) const;
+  uint64_t lasting_bytes() const;
   uint64_t low_water() const;
-  bool is_short() const { return options.max_disk_bytes != 0 && used_bytes() > low_water(); }
+  bool is_short(const OneFile& one) const;
   Status keep_below_limit();
   Status drop_at_end(OneFile* one);
   Status step(bool all);
 };
 
-uint64_t FolderSealer::Impl::used_bytes() const {
-  uint64_t used = 0;
-  for (const auto& [name, one] : files) used += disk_bytes(one.path);
-  return used;
+/// What it takes at its end: what its program's buffers and raw events take goes, so nothing is
+/// dropped for them.
+uint64_t FolderSealer::Impl::lasting_bytes(const OneFile& one) const {
+  if (one.done) return disk_bytes(one.path);
+  return one.sealer ? one.sealer->lasting_bytes() : disk_bytes(one.path) / kLeastGain;
+}
+
+/// With what lies beside the recordings: names of holders grow with them.
+uint64_t FolderSealer::Impl::lasting_bytes() const {
+  uint64_t bytes = beside_bytes;
+  for (const auto& [name, one] : files) bytes += lasting_bytes(one);
+  return bytes;
 }
 
 /// What sealing tries to stay below: the rest is room for what the program writes until the next
@@ -96,11 +110,21 @@ uint64_t FolderSealer::Impl::low_water() const {
   return options.max_disk_bytes - std::min<uint64_t>(options.max_disk_bytes / 2, 512u << 20);
 }
 
+bool FolderSealer::Impl::is_short(const OneFile& one) const {
+  return options.max_disk_bytes != 0 && disk_bytes(one.path) > lasting_bytes(one) + kMostWaiting;
+}
+
 Status FolderSealer::Impl::list() {
+  uint64_t beside = 0;
   const bool is_read = each_name(folder, [&](std::string_view entry) {
     const std::string name(entry);
-    if (name.ends_with(".gmp")) files.try_emplace(name, OneFile{folder + '/' + name});
+    if (name.ends_with(".gmp")) {
+      files.try_emplace(name, OneFile{folder + '/' + name});
+    } else if (options.max_disk_bytes != 0 && name.ends_with(".json")) {
+      beside += disk_bytes(folder + '/' + name);
+    }
   });
+  beside_bytes = beside;
   if (is_read) return {};
   return fail(errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kSystem,
               folder + ": " + strerror(errno));
@@ -153,7 +177,7 @@ Status FolderSealer::Impl::work(OneFile* one, bool all) {
       options.checkpoint_bytes = std::clamp<uint64_t>(raw, 1u << 18, 64u << 20);
       options.reuse_places = false;  // every place counts against the limit until it is given back
       options.gather_bytes =
-          std::clamp<uint64_t>(this->options.max_disk_bytes / 16, 1u << 18, 16u << 20);
+          std::clamp<uint64_t>(this->options.max_disk_bytes / 16, kLeastGather, 16u << 20);
     }
     auto sealer = FileSealer::open(one->file.get(), options);
     if (!sealer) {
@@ -170,9 +194,7 @@ Status FolderSealer::Impl::work(OneFile* one, bool all) {
   const bool is_kept = holding == Holding::kSeen;
   if (one->sealer->finished() || (!is_kept && may_finish(*one, all))) return finish_one(one);
   if (holding == Holding::kUnseen) return {};  // the program's own page is what says what is free
-  // Where the probe has stopped at the limit its file does not grow any more, so growth is not
-  // waited for.
-  Status done = one->sealer->advance(monotonic_ns() - kSettleNs, all || is_short());
+  Status done = one->sealer->advance(monotonic_ns() - kSettleNs, all, is_short(*one));
   totals.events += one->sealer->events_sealed() - one->counted_events;
   one->counted_events = one->sealer->events_sealed();
   return done;
@@ -195,31 +217,25 @@ Status FolderSealer::Impl::finish_one(OneFile* one) {
   return compacted ? Status{} : std::unexpected(compacted.error());
 }
 
-/// Of a file that was finished faster than it was dropped from. What is not finished yet counts as
-/// what it will be.
+/// Of a file that was finished faster than it was dropped from.
 Status FolderSealer::Impl::drop_at_end(OneFile* one) {
   if (options.max_disk_bytes == 0) return {};
-  constexpr uint64_t kLeastGain = 4;  // sealed it takes a quarter to an eighth
-  uint64_t used = disk_bytes(one->path);
-  for (const auto& [name, other] : files) {
-    if (&other == one) continue;
-    used += other.done ? disk_bytes(other.path) : disk_bytes(other.path) / kLeastGain;
-  }
-  if (used <= low_water()) return {};
-  auto freed = one->sealer->drop_oldest(used - low_water());
+  const uint64_t lasting = lasting_bytes();
+  if (lasting <= low_water()) return {};
+  auto freed = one->sealer->drop_oldest(lasting - low_water());
   return freed ? Status{} : std::unexpected(freed.error());
 }
 
 Status FolderSealer::Impl::keep_below_limit() {
   if (options.max_disk_bytes == 0) return {};
-  uint64_t used = used_bytes();
+  uint64_t lasting = lasting_bytes();
   for (auto& [name, one] : files) {
-    if (used <= low_water()) break;
+    if (lasting <= low_water()) break;
     if (!one.sealer || one.done || !one.file->lock(true)) continue;
-    auto freed = one.sealer->drop_oldest(used - low_water());
+    auto freed = one.sealer->drop_oldest(lasting - low_water());
     one.file->unlock();
     if (!freed) return std::unexpected(freed.error());
-    used -= std::min(used, *freed);
+    lasting -= std::min(lasting, *freed);
   }
   return {};
 }
@@ -248,6 +264,8 @@ Status FolderSealer::finish(std::function<void(double)> on_progress) {
   impl_->on_progress = std::move(on_progress);
   Status done = impl_->step(true);
   impl_->on_progress = nullptr;
+  const uint64_t limit = impl_->options.max_disk_bytes, lasting = impl_->lasting_bytes();
+  impl_->totals.above_limit_bytes = limit != 0 && lasting > limit ? lasting : 0;
   return done;
 }
 const SealTotals& FolderSealer::totals() const { return impl_->totals; }

@@ -25,6 +25,8 @@ struct SealTotals {
   uint64_t events = 0;
   uint64_t bytes_before = 0;
   uint64_t bytes_after = 0;
+  /// What the folder takes, after finish(), where that is more than the limit: what cannot be dropped.
+  uint64_t above_limit_bytes = 0;
   std::vector<std::string> left;  ///< files that were left as they are, with the reason
 };
 

@@ -378,6 +378,103 @@ TEST(Sealing, DroppedEventsStayCountedInStatePeakAndTotals) {
   EXPECT_NE((*cut)->loss().reasons[0].reason.find("dropped by --max-disk"), std::string::npos);
 }
 
+/// Threads that one buffer has in turn, 20 us each, as a server starts one a request: each keeps a block
+/// and makes one that goes.
+void serve(FakeProbe* probe, uint32_t threads, uint32_t first_tid = 100) {
+  probe->write_as_dead_process();
+  auto* thread = &probe->start_thread(first_tid, "main");
+  for (uint32_t i = 0; i < threads; ++i) {
+    if (i > 0) probe->reuse(thread, first_tid + i, "request");
+    const uint32_t stack =
+        probe->define_stack(thread, {"main", "handle" + std::to_string(i % 7)}, 10 + i % 3);
+    const uint64_t time = 5000 + 20'000 * uint64_t{i};
+    probe->alloc(thread, time, 0x7f0000000000 + 0x8000 * uint64_t{i}, 32'768, stack);
+    probe->alloc(thread, time + 1, 0x600000000000, 400, stack);
+    probe->free(thread, time + 2, 0x600000000000);
+  }
+}
+
+size_t chunks_of(const std::string& path, uint16_t type) {
+  auto file = std::move(*open_file(path, FileMode::kRead));
+  FileIndex index;
+  EXPECT_TRUE(scan_chunks(*file, read_file_header(*file)->recording_id, &index));
+  return static_cast<size_t>(
+      std::ranges::count(index.chunks, type, [](const ChunkRef& c) { return c.header.type; }));
+}
+
+TEST(Sealing, WhatThreadsDefineTakesNoPageEach) {
+  TempFolder folder;
+  const std::string path = folder.file("a.gmp");
+  FakeProbe probe;
+  serve(&probe, 400);
+  for_tests::write_file(path, probe.bytes());
+  const auto expected = read_all({path});
+  ASSERT_EQ(expected.events.size(), 1200u);
+  ASSERT_EQ(expected.loss.reasons.size(), 0u);
+  EXPECT_EQ(chunks_of(path, format::kRawDefinitions), 399u);
+  auto file = std::move(*open_file(path, FileMode::kReadWrite));
+  auto sealer = FileSealer::open(file.get(), {.gather_bytes = 0});
+  ASSERT_TRUE(sealer);
+  for (uint64_t i = 1; i <= 400; ++i) {
+    ASSERT_TRUE((*sealer)->advance(5000 + 20'000 * i, true));
+    EXPECT_LE(chunks_of(path, format::kSealedDefinitions), 65u);
+    if (i % 50 == 0) expect_same(read_all({path}), expected);
+  }
+  // Of the last thread, whose buffer it still is, and of what ended in the last two steps.
+  EXPECT_LE(chunks_of(path, format::kRawDefinitions), 3u);
+  ASSERT_TRUE((*sealer)->finish());
+  EXPECT_LE(chunks_of(path, format::kSealedDefinitions), 8u);
+  expect_same(read_all({path}), expected);
+}
+
+TEST(Sealing, KilledWhileItMergesDefinitionsLosesAndDoublesNothing) {
+  FakeProbe probe;
+  serve(&probe, 30);
+  const std::string original = probe.bytes();
+  TempFolder folder;
+  const std::string path = folder.file("a.gmp");
+  for_tests::write_file(path, original);
+  const auto expected = read_all({path});
+  bool died = true;
+  int deaths = 0;
+  for (int n = 290; died; ++n, ++deaths) {  // of the last threads, and of the merge
+    for_tests::write_file(path, original);
+    DyingFile file(std::move(*open_file(path, FileMode::kReadWrite)), n);
+    auto sealer = FileSealer::open(&file, {.gather_bytes = 0});
+    ASSERT_TRUE(sealer);
+    for (uint64_t i = 1; i <= 30; ++i) (void)(*sealer)->advance(5000 + 20'000 * i, true);
+    (void)(*sealer)->finish();
+    died = file.died();
+    expect_same(read_all({path}), expected);
+    FolderSealer again(folder.path(), {});
+    ASSERT_TRUE(again.finish());
+    EXPECT_THAT(again.totals().left, testing::IsEmpty());
+    expect_same(read_all({path}), expected);
+    EXPECT_LE(chunks_of(path, format::kSealedDefinitions), 8u);
+    ASSERT_FALSE(HasFailure()) << "killed at change " << n;
+  }
+  EXPECT_GT(deaths, 50);
+}
+
+TEST(Sealing, NothingIsDroppedForWhatDoesNotLast) {
+  FakeProbe probe;
+  serve(&probe, 3000);
+  TempFolder folder;
+  const std::string path = folder.file("a.gmp");
+  for_tests::write_file(path, probe.bytes());
+  const auto expected = read_all({path});
+  ASSERT_TRUE(FolderSealer(folder.path(), {}).finish());
+  const uint64_t whole = for_tests::read_file(path).size();
+  ASSERT_LT(whole, 250'000u) << "or this proves nothing";
+  for_tests::write_file(path, probe.bytes());
+  ASSERT_GT(for_tests::read_file(path).size(), 10'000'000u);
+  ASSERT_TRUE(FolderSealer(folder.path(), {.max_disk_bytes = 500'000}).finish());
+  const auto limited = read_all({path});
+  EXPECT_EQ(limited.events.size(), expected.events.size());
+  EXPECT_EQ(limited.loss.reasons.size(), 0u);
+  EXPECT_LT(for_tests::read_file(path).size(), 500'000u);
+}
+
 TEST(Sealing, AFileThatIsLockedIsLeftAlone) {
   TempFolder folder;
   FakeProbe probe;

@@ -33,6 +33,10 @@ class MarksLane final : public Lane {
   EventBatch block_;
 };
 
+bool has_all_definitions(const ChunkRef& chunk) {
+  return chunk.header.type == kSealedDefinitions && (chunk.header.flags & kAllDefinitions) != 0;
+}
+
 }  // namespace
 
 bool FileIds::are_the_same() const {
@@ -63,8 +67,17 @@ void SealedFile::take(const std::vector<ChunkRef>& all) {
     const uint16_t type = chunk.header.type;
     if (is_sealed(type) && taken_.try_emplace(chunk.offset).second) chunks.push_back(chunk);
   }
-  // Places are claimed before they are filled, so offsets need not follow the order of writing.
-  std::ranges::stable_sort(chunks, {}, [](const ChunkRef& one) { return one.header.sequence; });
+  // Places are claimed before they are filled, so offsets need not follow the order of writing. Of
+  // what merged definitions replace any part may be left, so these come first, after names.
+  uint64_t merged = 0;
+  for (const ChunkRef& one : chunks) {
+    if (has_all_definitions(one)) merged = std::max(merged, one.header.sequence);
+  }
+  std::ranges::stable_sort(chunks, {}, [&](const ChunkRef& one) {
+    const bool is_merged = has_all_definitions(one) && one.header.sequence == merged;
+    const int turn = one.header.type == kSealedDeviceNames ? 0 : is_merged ? 1 : 2;
+    return std::pair(turn, one.header.sequence);
+  });
   for (const ChunkRef& chunk : chunks) {
     auto payload = read_chunk(*file_, chunk);
     Status done{};

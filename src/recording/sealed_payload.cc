@@ -335,7 +335,9 @@ class DefinitionParser {
     each(&ids_->threads, 3, UINT32_MAX, [&] {
       uint32_t stream = static_cast<uint32_t>(in_.varint_at_most(UINT32_MAX));
       uint32_t tid = static_cast<uint32_t>(in_.varint_at_most(UINT32_MAX));
-      tables_->threads.push_back({process_, tid, std::string(in_.text().substr(0, 64))});
+      const std::string_view name = in_.text().substr(0, 64);
+      if (is_known(ids_->threads, UINT32_MAX)) return ids_->threads[id_];
+      tables_->threads.push_back({process_, tid, std::string(name)});
       uint32_t thread = static_cast<uint32_t>(tables_->threads.size() - 1);
       ids_->thread_of_stream.try_emplace(stream, thread);
       return thread;
@@ -350,6 +352,7 @@ class DefinitionParser {
       if (auto name = ids_->device_names.find(id_); name != ids_->device_names.end()) {
         device.name = name->second;
       }
+      if (is_known(ids_->devices, uint16_t{UINT16_MAX})) return ids_->devices[id_];
       if (tables_->devices.size() >= UINT16_MAX) in_.stop();
       tables_->devices.push_back(device);
       return static_cast<uint16_t>(tables_->devices.size() - 1);
@@ -366,6 +369,12 @@ class DefinitionParser {
       T value = one();
       if (in_.ok()) define(ids, id_, value);
     }
+  }
+
+  /// Chunks that were merged into one may still be there, too: the first one counts.
+  template <class T>
+  bool is_known(const std::vector<T>& ids, T unknown) const {
+    return id_ < ids.size() && ids[id_] != unknown;
   }
 
   ByteReader in_;

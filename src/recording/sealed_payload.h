@@ -19,6 +19,8 @@ namespace gpumemprof {
 
 /// Header flag of a kCheckpoint: the events before it were dropped on purpose (--max-disk).
 inline constexpr uint16_t kEventsBeforeDropped = 1;
+/// Of a kSealedDefinitions: all definitions until then, also where parts of others are left.
+inline constexpr uint16_t kAllDefinitions = 1;
 
 inline constexpr int kZstdLevel = 3;
 

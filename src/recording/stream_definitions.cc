@@ -99,6 +99,7 @@ bool StreamDefinitions::define(uint8_t type, std::string_view body) {
     case kDefDevice:
       return define_device(body);
     case kDefModule: {
+      has_shared_ = true;
       Module module;
       module.start = in.number<uint64_t>();
       module.end = in.number<uint64_t>();
@@ -117,8 +118,10 @@ bool StreamDefinitions::define(uint8_t type, std::string_view body) {
       return true;
     }
     case kDefAllocator:
+      has_shared_ = true;
       return define_allocator(body);
     default:
+      has_shared_ = true;
       return true;  // a newer minor's
   }
 }

@@ -79,6 +79,8 @@ class StreamDefinitions {
   /// Whether stacks may name modules of a model.
   bool has_module_frames() const { return has_module_frames_; }
 
+  /// Whether other streams, too, need what is defined here: modules, facts of an allocator.
+  bool has_shared() const { return has_shared_; }
   uint32_t tid() const { return tid_; }
   const std::string& thread_name() const { return thread_name_; }
   bool has_thread() const { return has_thread_; }
@@ -120,7 +122,7 @@ class StreamDefinitions {
   uint32_t tid_ = 0;
   std::string thread_name_;
   bool has_thread_ = false;
-  bool has_module_frames_ = false;
+  bool has_module_frames_ = false, has_shared_ = false;
   uint64_t damaged_ = 0;
   uint64_t unknown_stacks_ = 0;
 };

@@ -12,6 +12,7 @@
 #include <iterator>
 #include <memory>
 
+#include "base/size.h"
 #include "base/steady_clock.h"
 #include "devices/host_memory.h"
 #include "devices/oom_kills.h"
@@ -372,6 +373,10 @@ Result<RunOutcome> run_program(const RunOptions& options) {
   if (auto ran = run_and_watch(&*plan, &sealer, &outcome); !ran)
     return std::unexpected(ran.error());
   note_failure(sealer.finish(options.on_finishing), &outcome);
+  if (const uint64_t bytes = sealer.totals().above_limit_bytes; bytes != 0) {
+    outcome.warnings.push_back("--max-disk is too small: what is live at the end and the names alone take " +
+                               format_bytes(bytes) + "; leaks and types of memory may be unknown");
+  }
   if (plan->arena) plan->arena->release();
   outcome.recorded = recorded_by_this_run(*plan);
   std::ranges::set_difference(oom_bundles(plan->folder), older,

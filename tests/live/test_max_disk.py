@@ -76,3 +76,35 @@ def test_events_that_were_dropped_before_they_were_read_are_in_every_figure(tmp_
     assert shown["devices"][0]["allocated_bytes"] == told["devices"][0]["live_bytes"] == said["bytes"]
     for device in (shown["devices"][0], told["devices"][0]):
         assert device["alloc_count"] == 1000 * ALLOCATIONS
+
+
+def test_only_what_lasts_counts_against_the_limit(tmp_path):
+    """Buffers and uncompressed events of a thread a request take ten times the limit; what stays of them has room in it."""
+    pytest.importorskip("torch")
+    whole, limited = tmp_path / "whole", tmp_path / "limited"
+    for folder, options in ((whole, ()), (limited, ("--max-disk", "1MiB"))):
+        with answering(folder, *options) as answer:
+            for _ in range(6):
+                answer(150)
+                time.sleep(0.3)
+    (of_whole,) = whole.glob("*.gmp")
+    assert of_whole.stat().st_size < 400_000, "or this proves nothing"
+    analysis = harness.analysis(limited)
+    assert analysis["source"]["events_read"] == 900 * (EVENTS + 1), "what is kept goes when the program ends"
+    assert analysis["lost"]["events"] == 0
+    assert "dropped" not in json.dumps(analysis["lost"])
+    (of_limited,) = limited.glob("*.gmp")
+    assert of_limited.stat().st_size < 400_000
+    assert sum(f.stat().st_blocks * 512 for f in limited.iterdir()) < 2**20
+    assert [f["kind"] for f in analysis["findings"]] == [f["kind"] for f in harness.analysis(whole)["findings"]]
+
+
+def test_a_limit_below_what_is_live_is_told(tmp_path):
+    pytest.importorskip("torch")
+    with answering(tmp_path / "r", "--max-disk", "20KB") as answer:
+        answer(700)
+        said = answer
+    assert "--max-disk is too small: what is live at the end and the names alone take" in said.said
+    analysis = harness.analysis(tmp_path / "r")
+    (device,) = analysis["devices"]
+    assert (device["peak"]["requested_bytes"], device["events"]["alloc"]) == (700 * 32_768, 700 * ALLOCATIONS)
