@@ -53,13 +53,15 @@ def test_events_that_were_dropped_before_they_were_read_are_in_every_figure(tmp_
         assert harness.until(lambda: server.metrics(pid=pid).get(bytes_now) == first["bytes"])
         tracker = [harness.COMMAND, "track", "--pid", str(pid), "--interval", "1", "-o", samples]
         with subprocess.Popen(tracker, stdout=subprocess.DEVNULL) as track:
-            assert harness.until(lambda: sample_after(samples, 0))
-            said = answer(900)
-            assert has_dropped(folder), "or this proves nothing"
-            found = server.metrics(pid=pid)  # which nobody asked for meanwhile
-            since = time.time_ns()
-            sample = harness.until(lambda: sample_after(samples, since))
-            track.terminate()
+            try:
+                assert harness.until(lambda: sample_after(samples, 0))
+                said = answer(900)
+                assert has_dropped(folder), "or this proves nothing"
+                found = server.metrics(pid=pid)  # which nobody asked for meanwhile
+                since = time.time_ns()
+                sample = harness.until(lambda: sample_after(samples, since))
+            finally:
+                track.terminate()
         (shown,) = [r for r in picture("--interval", "0.2")["recordings"] if r["pid"] == pid]
         info = harness.execute([harness.COMMAND, "info", "--detailed", "--format", "json"]).ok().stdout
         (told,) = [r for r in json.loads(info)["recordings"] if r["pid"] == pid]
