@@ -15,7 +15,7 @@ ALLOCATIONS, EVENTS = 21, 41  # of a request: 20 tensors that come and go, one t
 @contextlib.contextmanager
 def answering(folder, *options):
     """Yields a function that has so many requests answered, and tells what the program keeps then."""
-    argv = harness.run_argv(folder, [harness.PYTHON, harness.PROGRAMS / "requests.py"], options)
+    argv = harness.run_argv(folder, [harness.PYTHON, harness.PROGRAMS / "thread_a_request.py"], options)
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
         def answer(requests):
             run.stdin.write(f"{requests}\n")
