@@ -55,7 +55,9 @@ def test_words_go_on_in_the_next_line_below_their_column(name, tmp_path, monkeyp
     assert too_long(text, 60), "the file or the help is one that needs more"
     for columns in (60, 80):
         told = shown(columns, *words)
-        assert too_long(told, columns) == []
+        wrapped, _, examples = told.partition("\nExamples:\n")
+        assert too_long(wrapped, columns) == []
+        assert examples.splitlines() == text.partition("\nExamples:\n")[2].splitlines(), "they are for copying"
         assert told.split() == text.split(), "no word is lost or added"
 
 
