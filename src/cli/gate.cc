@@ -120,11 +120,10 @@ Status check_files(const GateArguments& arguments) {
     if (*path == "-")
       return fail(ErrorCode::kUsage, "-: standard output is the program's; name a file");
     if (path->empty()) continue;
-    const size_t slash = path->rfind('/');
-    const std::string folder =
-        slash == std::string::npos ? "." : slash == 0 ? "/" : path->substr(0, slash);
+    const std::string folder = std::filesystem::path(*path).parent_path();
     const bool is_there = access(path->c_str(), F_OK) == 0;
-    if (access(is_there ? path->c_str() : folder.c_str(), W_OK) != 0)
+    const std::string& place = is_there ? *path : folder.empty() ? "." : folder;
+    if (access(place.c_str(), W_OK) != 0)
       return fail(ErrorCode::kSystem, *path + ": cannot be written: " + strerror(errno));
   }
   return {};

@@ -83,7 +83,10 @@ void ArenaMirror::take_new() {
     if (offset == 0 || offset == kClosedEntry || processes_.contains(offset)) continue;
     const auto place = arena_->process_at(offset);
     if (!place) continue;
-    processes_[offset].here = process_here(place->pid, place->start_ticks);
+    uint64_t its_namespace = 0;  // of the file's first page
+    (void)arena_->read_at(offset + kPage + kStateOffset + offsetof(FileState, pid_namespace),
+                          &its_namespace, sizeof(its_namespace));
+    processes_[offset].here = process_here(place->pid, place->start_ticks, its_namespace);
   }
 }
 

@@ -97,9 +97,10 @@ uint64_t start_ticks_of(uint32_t pid) {
   return stat ? stat->start_ticks : 0;
 }
 
-ProcessHere process_here(uint32_t pid, uint64_t start_ticks) {
+ProcessHere process_here(uint32_t pid, uint64_t start_ticks, uint64_t pid_namespace) {
   const ProcessHere same{pid, start_ticks_of(pid)};
-  const bool is_same = start_ticks == 0 || same.start_ticks == start_ticks ||
+  const bool is_ours = pid_namespace != 0 && pid_namespace == namespace_of("/proc/self", "pid");
+  const bool is_same = is_ours || start_ticks == 0 || same.start_ticks == start_ticks ||
                        !has_our_clock("/proc/" + std::to_string(pid));
   if (is_same) return same;
   ProcessHere found;

@@ -27,7 +27,7 @@ struct ProcessHere {
 };
 /// The one that its own /proc shows as `pid`, started at `start_ticks` (0: not known): in another
 /// PID namespace it has another number here, in another time namespace another start. Looks at all
-/// processes where the number alone does not tell.
-ProcessHere process_here(uint32_t pid, uint64_t start_ticks);
+/// processes where neither the number nor `pid_namespace` (its inode, 0: not known) tells.
+ProcessHere process_here(uint32_t pid, uint64_t start_ticks, uint64_t pid_namespace = 0);
 
 }  // namespace gpumemprof
