@@ -127,7 +127,8 @@ struct DeviceAnalysis {
   /// Of these, what was made after the first fifth of the device's time; empty where leaks are not
   /// looked for.
   std::vector<Holder> kept_after_set_up;
-  std::vector<Holder> totals;  ///< allocated over the whole source; as holders, largest first
+  /// Allocated over the whole source; as holders, in the order in which stacks first held memory.
+  std::vector<Holder> totals;
   std::vector<Temporary> temporaries;  ///< all, most often first
   uint64_t temporary_count = 0;
   uint64_t temporary_bytes = 0;

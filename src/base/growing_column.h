@@ -25,9 +25,13 @@ class GrowingColumn {
   using value_type = T;
 
   GrowingColumn() = default;
+  GrowingColumn(const GrowingColumn& other) {
+    if (!other.empty())
+      std::memcpy(static_cast<void*>(extend(other.size_)), other.values_, other.size_ * sizeof(T));
+  }
   GrowingColumn(GrowingColumn&& other) noexcept { swap(other); }
-  GrowingColumn& operator=(GrowingColumn&& other) noexcept {
-    GrowingColumn(std::move(other)).swap(*this);
+  GrowingColumn& operator=(GrowingColumn other) noexcept {
+    swap(other);
     return *this;
   }
   ~GrowingColumn() { release(); }

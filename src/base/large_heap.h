@@ -13,10 +13,12 @@
 namespace gpumemprof {
 
 /// The first 256 MiB of what malloc() hands out, small pieces and tables that grow alike, come in
-/// large pages where the system has them, in one heap for all threads. Call it before there are
-/// others. Without such pages, or with less memory than that allowed, all is as before.
+/// large pages where the system has them, in one heap for all threads, and as much of LargePages is
+/// kept for its next tables. Call it before there are threads. Without such pages, or with less
+/// memory than that allowed, all is as before.
 inline void use_large_heap() {
   constexpr int kHeapBytes = 256 << 20, kMostPieceBytes = 32 << 20;
+  FreedLargePages::get().keep_up_to(kHeapBytes);
   mallopt(M_ARENA_MAX, 1);
   mallopt(M_MMAP_THRESHOLD, kMostPieceBytes);
   mallopt(M_TOP_PAD, kHeapBytes);

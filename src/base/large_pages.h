@@ -5,6 +5,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <mutex>
 #include <new>
 
 namespace gpumemprof {
@@ -27,6 +29,23 @@ inline void* map_large_pages(size_t bytes) {
   return begin + before;
 }
 
+/// Regions of large pages that were freed, for those that are allocated next: the kernel clears
+/// every page that it gives, a seventh of the time in which a large file is analyzed. Off until a
+/// program turns it on that ends soon, as all that is kept is memory of its own. Thread-safe.
+class FreedLargePages {
+ public:
+  static FreedLargePages& get();
+  void keep_up_to(size_t bytes);
+  /// `bytes`, a multiple of kLargePageBytes; what was in them may still be.
+  void* take(size_t bytes);
+  void give(void* memory, size_t bytes);
+
+ private:
+  std::mutex mutex_;
+  std::map<char*, size_t> regions_;  // none touches another
+  size_t most_bytes_ = 0, kept_bytes_ = 0;
+};
+
 /// A standard allocator that asks the system for its large pages (2 MiB on x86-64): a table of a
 /// hundred megabytes is then a few dozen faults instead of tens of thousands, which are a tenth of
 /// the time of filling it. Memory is taken as it is touched, so what is allocated in whole large
@@ -44,13 +63,13 @@ struct LargePages {
   T* allocate(size_t count) {
     const size_t bytes = count * sizeof(T);
     if (bytes < kPageBytes) return static_cast<T*>(::operator new(bytes, kAlignment));
-    return static_cast<T*>(map_large_pages(whole(bytes)));
+    return static_cast<T*>(FreedLargePages::get().take(whole(bytes)));
   }
   void deallocate(T* memory, size_t count) {
     if (count * sizeof(T) < kPageBytes) {
       ::operator delete(memory, kAlignment);
     } else {
-      munmap(memory, whole(count * sizeof(T)));
+      FreedLargePages::get().give(memory, whole(count * sizeof(T)));
     }
   }
   template <class Other>

@@ -146,14 +146,15 @@ Result<DiffSide> side_of(Run* run, const std::vector<uint64_t>& steps, size_t re
   return side;
 }
 
-std::string render(const Diff& diff, const DiffArguments& arguments) {
-  const std::string format = report_format(arguments.format, arguments.output);
-  DiffOptions options{.color = report_color(arguments.color, arguments.output),
-                      .columns = report_columns(arguments.output),
-                      .rows = arguments.rows,
-                      .working_folder = working_folder()};
-  return format == "json" ? diff_json(diff)
-                          : fitted_to_terminal(diff_text(diff, options), arguments.output);
+std::string render(const DiffSide& a, const DiffSide& b, const DiffArguments& arguments) {
+  if (report_format(arguments.format, arguments.output) == "json")
+    return diff_json(diff_runs(a, b, DiffStacks::kEvery));
+  const DiffOptions options{.color = report_color(arguments.color, arguments.output),
+                            .columns = report_columns(arguments.output),
+                            .rows = arguments.rows,
+                            .working_folder = working_folder()};
+  return fitted_to_terminal(diff_text(diff_runs(a, b, DiffStacks::kLive), options),
+                            arguments.output);
 }
 
 /// Where a side is looked at: its device of the page and, of a step, the moment of its end.
@@ -226,8 +227,7 @@ int diff(const DiffArguments& arguments) {
     return write_diff_page(first, *a, is_one ? nullptr : &second, *b, arguments.output);
   std::vector<std::string> inputs{arguments.a};
   if (!is_one) inputs.push_back(arguments.b);
-  return write_output(render(diff_runs(*a, *b, headline_node), arguments), arguments.output,
-                      inputs);
+  return write_output(render(*a, *b, arguments), arguments.output, inputs);
 }
 
 }  // namespace

@@ -114,13 +114,14 @@ struct Stacks {
   const DeviceAnalysis* device = nullptr;
   MomentArgument at;
   const LiveMoment* moment = nullptr;  // where `at` asks for one
+  std::vector<Holder> totals;          // the device's, largest first, where `at` asks for them
   std::optional<FlamePaths> paths;     // where they are grouped by something else than the stack
 
   const std::vector<Holder>& holders() const {
     if (moment != nullptr) return moment->holders;
     return at.kind == MomentArgument::kLastAllocation ? device->holders_before_exit
            : at.kind == MomentArgument::kEnd          ? device->holders_at_end
-           : at.kind == MomentArgument::kTotal        ? device->totals
+           : at.kind == MomentArgument::kTotal        ? totals
                                                       : device->holders_at_peak;
   }
   LiveSet live() const {
@@ -153,6 +154,10 @@ Status read_stacks(Input& input, const ExportArguments& arguments, Stacks* stack
     stacks->moment = *moment;
   }
   stacks->device = *device;
+  if (stacks->at.kind == MomentArgument::kTotal) {
+    stacks->totals = stacks->device->totals;
+    std::ranges::sort(stacks->totals, comes_first);
+  }
   if (arguments.by.empty() || arguments.by == "stack") return {};
   const auto by = static_cast<FlameGrouping>(
       std::ranges::find(kGroupingNames, arguments.by) - kGroupingNames.begin());

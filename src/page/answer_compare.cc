@@ -149,7 +149,7 @@ Json compare_document(const ComparedSide& a, const ComparedSide& b) {
   const DiffSide sides[2] = {diff_side(a, **whole_a, &at_step[0]),
                              diff_side(b, **whole_b, &at_step[1])};
   if (!sides[0].device || !sides[1].device) return nullptr;
-  const Diff diff = diff_runs(sides[0], sides[1], headline_node);
+  const Diff diff = diff_runs(sides[0], sides[1], DiffStacks::kLive);
   return document_json(describe_diff(diff, {.rows = kDiffRows}));
 }
 

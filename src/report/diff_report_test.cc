@@ -25,8 +25,7 @@ class DiffReport : public testing::Test {
     a_analysis_.source.path = "a<b>";
     b_analysis_.source.path = "b";
     diff_ = diff_runs({&a_analysis_, &a_.tables(), main_device(a_analysis_, a_.tables())},
-                      {&b_analysis_, &b_.tables(), main_device(b_analysis_, b_.tables())},
-                      headline_node);
+                      {&b_analysis_, &b_.tables(), main_device(b_analysis_, b_.tables())});
   }
 
   static MemorySource other_source() {
@@ -103,7 +102,7 @@ TEST_F(DiffReport, TheJsonHasEveryStackWithBothSides) {
 }
 
 TEST_F(DiffReport, ARunAgainstItselfIsTheSame) {
-  const Diff same = diff_runs(diff_.a, diff_.a, headline_node);
+  const Diff same = diff_runs(diff_.a, diff_.a);
   const std::string text = diff_text(same, {});
   EXPECT_THAT(text,
               testing::StartsWith("A and B have the same peak: 1000 B on cpu\nAt the end both have"));
@@ -113,7 +112,7 @@ TEST_F(DiffReport, ARunAgainstItselfIsTheSame) {
 TEST_F(DiffReport, OfASideWithoutAnyAllocationThatIsAllThatIsSaid) {
   DiffSide nothing = diff_.a;
   nothing.device = nullptr;
-  EXPECT_THAT(diff_text(diff_runs(nothing, diff_.b, headline_node), {}),
+  EXPECT_THAT(diff_text(diff_runs(nothing, diff_.b), {}),
               testing::StartsWith("Nothing was allocated in A; B has a peak of 1.54 KiB on cpu\n"));
 }
 
@@ -140,7 +139,7 @@ TEST(DiffOfSums, ThePartsOfTheSumThatIsComparedAreCompared) {
   const auto diff = [&](const Analysis& of_b, const MemorySource& source_b) {
     return diff_text(
         diff_runs({&a_analysis, &a.tables(), main_device(a_analysis, a.tables())},
-                  {&of_b, &source_b.tables(), main_device(of_b, source_b.tables())}, headline_node),
+                  {&of_b, &source_b.tables(), main_device(of_b, source_b.tables())}),
         {});
   };
   const std::string text = diff(b_analysis, b);
@@ -155,7 +154,7 @@ TEST_F(DiffReport, NothingAllocatedIsSaid) {
   MemorySource empty{EventBatch{}};
   const Analysis analysis = analyze_all(empty);
   const DiffSide nothing{&analysis, &empty.tables(), nullptr};
-  const Diff diff = diff_runs(nothing, nothing, headline_node);
+  const Diff diff = diff_runs(nothing, nothing);
   EXPECT_THAT(diff_text(diff, {}), testing::StartsWith("Nothing was allocated in either run.\n"));
   EXPECT_EQ(json::parse(diff_json(diff))["a"]["device"], nullptr);
 }

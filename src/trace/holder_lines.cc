@@ -46,11 +46,11 @@ uint32_t library_node(const Tables& tables, uint32_t stack) {
 
 /// The same line of the same function is one group, for all callers.
 std::vector<HolderLine> group(const std::vector<Holder>& holders, const Tables& tables,
-                              uint32_t (*node_of)(const Tables&, uint32_t)) {
+                              const auto& node_of) {
   std::vector<HolderLine> lines;
   absl::flat_hash_map<uint64_t, size_t> known;
   for (const Holder& holder : holders) {
-    const uint32_t node = node_of(tables, holder.stack);
+    const uint32_t node = node_of(holder.stack);
     const uint64_t key = node == 0 ? UINT64_MAX : tables.stacks.node(node).frame;
     auto [at, added] = known.try_emplace(key, lines.size());
     if (added) lines.push_back({.node = node});
@@ -71,6 +71,26 @@ uint32_t headline_node(const Tables& tables, uint32_t stack) {
   return own != 0 ? own : library_node(tables, stack);
 }
 
+HeadlineNodes::HeadlineNodes(const Tables& tables)
+    : tables_(tables), owners_(tables.strings.size(), Owner::kUnknown) {}
+
+bool HeadlineNodes::is_users(uint32_t file) {
+  if (file >= owners_.size()) return is_user_file(tables_.strings.get(file));
+  if (owners_[file] == Owner::kUnknown) {
+    const bool is_users = is_user_file(tables_.strings.get(file));
+    owners_[file] = is_users ? Owner::kUser : Owner::kOther;
+  }
+  return owners_[file] == Owner::kUser;
+}
+
+uint32_t HeadlineNodes::of(uint32_t stack) {
+  if (tables_.stacks.node(stack).depth == 0) return 0;
+  const uint32_t own = tables_.stacks.find_node(stack, [&](const Frame& frame) {
+    return frame.line != 0 && is_users(frame.file);
+  });
+  return own != 0 ? own : library_node(tables_, stack);
+}
+
 std::string short_line(const Tables& tables, uint32_t node) {
   const Frame& frame = tables.stacks.frame_of(node);
   const std::string_view file = tables.strings.get(frame.file);
@@ -82,12 +102,13 @@ std::string short_line(const Tables& tables, uint32_t node) {
 }
 
 std::vector<HolderLine> group_by_line(const std::vector<Holder>& holders, const Tables& tables) {
-  return group(holders, tables, headline_node);
+  HeadlineNodes nodes(tables);
+  return group(holders, tables, [&](uint32_t stack) { return nodes.of(stack); });
 }
 
 std::vector<HolderLine> group_by_innermost(const std::vector<Holder>& holders,
                                            const Tables& tables) {
-  return group(holders, tables, innermost_node);
+  return group(holders, tables, [&](uint32_t stack) { return innermost_node(tables, stack); });
 }
 
 }  // namespace gpumemprof

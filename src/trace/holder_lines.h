@@ -14,6 +14,21 @@ namespace gpumemprof {
 /// innermost that does not belong to taking the stack. 0 without a stack.
 uint32_t headline_node(const Tables& tables, uint32_t stack);
 
+/// The same for many stacks: the name of a file is looked at once. `tables` must outlive it and not
+/// grow. Not thread-safe.
+class HeadlineNodes {
+ public:
+  explicit HeadlineNodes(const Tables& tables);
+  uint32_t of(uint32_t stack);
+
+ private:
+  enum class Owner : uint8_t { kUnknown, kUser, kOther };
+  bool is_users(uint32_t file);
+
+  const Tables& tables_;
+  std::vector<Owner> owners_;  // by string id
+};
+
 /// "train.py:41", of the frame of a node; "a place without a stack" where it has no file.
 std::string short_line(const Tables& tables, uint32_t node);
 
@@ -34,8 +49,8 @@ std::vector<HolderLine> group_by_innermost(const std::vector<Holder>& holders,
 // The order of every list of holders.
 
 /// Largest first; of equals, the lower id.
-inline bool comes_first(const Holder& a, const Holder& b) {
+inline constexpr auto comes_first = [](const Holder& a, const Holder& b) {
   return a.bytes != b.bytes ? a.bytes > b.bytes : a.stack < b.stack;
-}
+};
 
 }  // namespace gpumemprof

@@ -1,8 +1,6 @@
 // The exact state of memory at one moment of a stream of events, and the exact peak so far.
 #pragma once
 
-#include <absl/container/flat_hash_map.h>
-
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -14,21 +12,10 @@
 #include "base/large_pages.h"
 #include "trace/event.h"
 #include "trace/live_blocks.h"
+#include "trace/site_table.h"
 #include "trace/tables.h"
 
 namespace gpumemprof {
-
-/// The figures of one stack on one device.
-struct Site {
-  uint64_t live_bytes = 0;
-  uint64_t live_count = 0;
-  uint64_t total_bytes = 0;  ///< allocated over the whole stream
-  uint64_t total_count = 0;
-  uint64_t peak_bytes =
-      0;  ///< what it held at the device's peak; read it through holders_at_peak()
-  uint64_t peak_count = 0;
-  uint64_t peak_epoch = 0;
-};
 
 /// The counters of one device.
 struct DeviceFigures {
@@ -52,16 +39,9 @@ struct DeviceFigures {
   uint64_t peak_reserved_time_ns = 0;
 };
 
-/// A map with random look-ups that may be large; large pages make them cheaper.
-template <class Key, class T>
-using LargeMap = absl::flat_hash_map<Key, T, absl::container_internal::hash_default_hash<Key>,
-                                     std::equal_to<Key>, LargePages<std::pair<const Key, T>>>;
-
-/// Sites are a map, not a vector by stack id: most nodes of the stack tree never allocate
-/// themselves, and a damaged checkpoint that names stack 4 billion costs only one entry.
 struct DeviceState : DeviceFigures {
-  LargeMap<uint32_t, Site> sites;  ///< by stack id
-  LiveBlocks blocks;               ///< what is live, by address
+  SiteTable sites;
+  LiveBlocks blocks;  ///< what is live, by address
   /// Or by number, if the source numbers its blocks: one access and no search.
   std::vector<LiveBlock, LargePages<LiveBlock>> numbered;
 };

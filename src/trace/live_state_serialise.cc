@@ -70,7 +70,7 @@ void put_device(std::string* out, const DeviceState& device) {
   put_varint(out, device.sites.size());
   uint64_t previous = 0;
   for (uint32_t stack : sorted_stacks(device)) {
-    const Site& site = device.sites.find(stack)->second;
+    const Site& site = *device.sites.find(stack);
     put_varint(out, stack - previous);
     previous = stack;
     for (uint64_t value : std::bit_cast<std::array<uint64_t, 7>>(site)) put_varint(out, value);
@@ -97,8 +97,8 @@ void get_sites(Cursor& in, DeviceState* device) {
     const Site site = std::bit_cast<Site>(words);
     if (stack > UINT32_MAX || site.peak_epoch > device->peak_epoch)
       in.damaged("an impossible stack");
-    if (!device->sites.emplace(static_cast<uint32_t>(stack), site).second)
-      in.damaged("a duplicate stack");
+    if (device->sites.find(static_cast<uint32_t>(stack))) in.damaged("a duplicate stack");
+    device->sites[static_cast<uint32_t>(stack)] = site;
     live_bytes += site.live_bytes, live_count += site.live_count;
   }
   if (live_bytes != device->live_bytes || live_count != device->live_count) {
@@ -122,7 +122,7 @@ void get_blocks(Cursor& in, DeviceState* device) {
     block.thread =
         static_cast<uint32_t>(in.get_at_most(UINT32_MAX, "a thread has more than 32 bits"));
     if (!device->blocks.put(address, block).is_new) in.damaged("a duplicate block");
-    if (!device->sites.contains(block.stack)) in.damaged("a block's stack holds nothing");
+    if (device->sites.find(block.stack) == nullptr) in.damaged("a block's stack holds nothing");
     live_bytes += block.size_bytes;
   }
   if (live_bytes != device->live_bytes || count != device->live_count) {

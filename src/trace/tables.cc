@@ -81,6 +81,15 @@ uint32_t StackTable::push(uint32_t parent, uint32_t frame) {
   return id;
 }
 
+std::optional<uint32_t> StackTable::find(uint32_t parent, uint32_t frame) const {
+  const uint32_t first = node(parent).first_child;
+  if (first == 0) return std::nullopt;
+  if (nodes_[first].frame == frame) return first;
+  return later_children_.find(child_hash(later_children_, parent, frame), [&](uint32_t known) {
+    return nodes_[known].parent == parent && nodes_[known].frame == frame;
+  });
+}
+
 std::vector<std::string> stack_lines(const Tables& tables, uint32_t stack) {
   std::vector<std::string> lines;
   for (; stack != 0; stack = tables.stacks.node(stack).parent) {

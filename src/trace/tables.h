@@ -60,6 +60,8 @@ class StackTable {
   uint32_t intern_frame(Frame frame);
   /// The stack `parent` with `frame` as its callee.
   uint32_t push(uint32_t parent, uint32_t frame);
+  /// The stack that push() would return, if it is there.
+  std::optional<uint32_t> find(uint32_t parent, uint32_t frame) const;
   const Node& node(uint32_t stack) const { return nodes_[stack < nodes_.size() ? stack : 0]; }
   const Frame& frame(uint32_t id) const { return frames_[id < frames_.size() ? id : 0]; }
   const Frame& frame_of(uint32_t stack) const { return frame(node(stack).frame); }

@@ -5,6 +5,7 @@
 #include <absl/container/flat_hash_set.h>
 
 #include <algorithm>
+#include <bit>
 
 namespace gpumemprof {
 namespace {
@@ -16,18 +17,19 @@ struct Witness {
   bool is_pending = false;        // as EarlierBlock has it
   static constexpr uint32_t kOfAnEvent = UINT32_MAX;
 };
+static_assert(sizeof(Witness) == 16);
 
 /// Blocks that begin and end, by address, numbered.
 class Blocks {
  public:
   std::optional<uint32_t> find(uint64_t address) const {
-    const uint32_t* known = index_.find(address);
+    const uint32_t* known = index_.find(key(address));
     return known ? std::optional(*known) : std::nullopt;
   }
   /// The number of the block there, and whether it is new.
   std::pair<uint32_t, bool> put(uint64_t address, const Witness& witness) {
     const auto next = unused_.empty() ? static_cast<uint32_t>(witnesses_.size()) : unused_.back();
-    const auto [number, is_new] = index_.try_emplace(address, next);
+    const auto [number, is_new] = index_.try_emplace(key(address), next);
     if (is_new && next == witnesses_.size()) {
       witnesses_.emplace_back();
     } else if (is_new) {
@@ -37,7 +39,7 @@ class Blocks {
     return {*number, is_new};
   }
   std::optional<uint32_t> erase(uint64_t address) {
-    uint32_t* known = index_.find(address);
+    uint32_t* known = index_.find(key(address));
     if (!known) return std::nullopt;
     const uint32_t number = *known;
     unused_.push_back(number);
@@ -45,8 +47,10 @@ class Blocks {
     return number;
   }
   void is_not_pending(uint32_t number) { witnesses_[number].is_pending = false; }
-  void prefetch(uint64_t address) const { index_.prefetch(address); }
-  void reserve(size_t count) { index_.reserve(count), witnesses_.reserve(count); }
+  void prefetch(uint64_t address) const { index_.prefetch(key(address)); }
+  void reserve(size_t count) {
+    index_.reserve(count), witnesses_.reserve(count), unused_.reserve(count);
+  }
   uint32_t number_count() const { return static_cast<uint32_t>(witnesses_.size()); }
 
   std::vector<EarlierBlock> by_address(const AllocatorTrace& trace, const TraceFacts& facts) const {
@@ -61,6 +65,9 @@ class Blocks {
   }
 
  private:
+  /// Blocks begin at multiples of 512 bytes: those that lie beside each other are neighbours in the
+  /// index. Any address has a key of its own.
+  static uint64_t key(uint64_t address) { return std::rotr(address, 9); }
   static EarlierBlock block_of(const AllocatorTrace& trace, const TraceFacts& facts,
                                const Witness& witness) {
     if (witness.segment == Witness::kOfAnEvent) {
@@ -85,7 +92,7 @@ class Blocks {
 
   AddressMap index_;
   std::vector<Witness, LargePages<Witness>> witnesses_;  // by number
-  std::vector<uint32_t> unused_;
+  std::vector<uint32_t, LargePages<uint32_t>> unused_;
 };
 
 bool has_waiting_block(const AllocatorSegment& segment) {

@@ -275,7 +275,8 @@ class Categorizer {
   }
 
   /// `life`: where it was freed, and nothing else.
-  SnapshotLife life_of(const Block& block, SnapshotLife life = {}) {
+  void tell_life(const Block& block, SnapshotLife* of) {
+    SnapshotLife& life = *of;
     const ProgressCounts &now = progress_.counts(), &begun = begun_[block.begun].counts;
     life.size_bytes = block.size_bytes, life.was_before = block.event == kBefore;
     life.has_history = trace_.events.count(Action::kAlloc) != 0;
@@ -296,14 +297,14 @@ class Categorizer {
     if (auto site = sites_.find(block.stack); site != sites_.end()) {
       life.site_rises = site->second.rises, life.before = site->second.before;
     }
-    return life;
   }
 
-  /// `end`: as life_of().
+  /// `end`: where it was freed, and nothing else.
   void end_life(uint32_t number, size_t i, const SnapshotLife& end) {
     const Block& block = blocks_[number];
     if (!is_absurd_) live_bytes_ -= block.size_bytes;
-    SnapshotLife life = life_of(block, end);
+    SnapshotLife life = end;
+    tell_life(block, &life);
     life.is_freed = true;
     const SnapshotRule rule = rule_of(works_.of(block.stack), block.phase, life);
     settle(block, rule);
@@ -352,8 +353,9 @@ class Categorizer {
     };
     each_open([&](uint32_t number) {
       const Block& block = blocks_[number];
-      SnapshotRule& rule = rules[number] =
-          rule_of(works_.of(block.stack), block.phase, life_of(block));
+      SnapshotLife life;
+      tell_life(block, &life);
+      SnapshotRule& rule = rules[number] = rule_of(works_.of(block.stack), block.phase, life);
       const auto sized = gradients_.find(block.size_bytes);
       if (sized == gradients_.end()) return;
       const bool is_early = block.event == kBefore || begun_[block.begun].counts.calls == 0;

@@ -10,12 +10,14 @@
 #include "analysis/compare/moved_lines.h"
 #include "analysis/pass/layer_work.h"
 #include "base/path_parts.h"
+#include "trace/holder_lines.h"
 #include "trace/own_code.h"
 
 namespace gpumemprof {
 namespace {
 
 constexpr uint32_t kUnset = Memo::kNotFound;
+constexpr uint32_t kNowhere = kUnset - 1;  // a stack that has no common id
 
 /// Frames and stacks of both runs under common ids.
 class Aligner {
@@ -52,21 +54,35 @@ class Aligner {
     });
   }
 
-  /// Iterative: a stack may be as deep as its recording allows.
+  /// Gives the stack a common id, before known() is first called.
   uint32_t stack(Side& side, uint32_t id) {
+    return aligned(side, id, [&](uint32_t parent, uint32_t frame) {
+      return stacks_.push(parent, frame);
+    });
+  }
+
+  /// The common id of the stack if it has one, else kNowhere.
+  uint32_t known(Side& side, uint32_t id) {
+    return aligned(side, id, [&](uint32_t parent, uint32_t frame) {
+      return parent == kNowhere ? kNowhere : stacks_.find(parent, frame).value_or(kNowhere);
+    });
+  }
+
+ private:
+  /// Iterative: a stack may be as deep as its recording allows.
+  uint32_t aligned(Side& side, uint32_t id, const auto& child_of) {
     const StackTable& stacks = side.tables->stacks;
     if (id >= side.stacks.size()) return 0;
     path_.clear();
     for (; side.stacks[id] == kUnset; id = stacks.node(id).parent) path_.push_back(id);
     uint32_t aligned = side.stacks[id];
     for (; !path_.empty(); path_.pop_back()) {
-      aligned = stacks_.push(aligned, frame(side, path_.back(), true));
+      aligned = child_of(aligned, frame(side, path_.back(), true));
       side.stacks[path_.back()] = aligned;
     }
     return aligned;
   }
 
- private:
   const Side& b_;
   const MovedLines& moved_;
   CommonNames& names_;
@@ -77,7 +93,6 @@ class Aligner {
 /// Rows by a common id, which are dense. A row belongs to the run that names it first.
 class Rows {
  public:
-  void reserve(size_t rows) { rows_.reserve(rows); }
   void add(uint32_t key, bool from_b, uint32_t node, const Holder& holder,
            uint64_t DiffFigures::* bytes, uint64_t DiffFigures::* count) {
     uint32_t& at = row_of(key);
@@ -148,61 +163,41 @@ void for_each_figure(const Diff& diff, Each each) {
   }
 }
 
-/// The stacks that the lists of a run name, in the order of their ids. Tables lie in memory in that
-/// order, lists in the order of bytes: what is found of a stack is found in this order first.
-std::vector<uint32_t> named_stacks(const DiffSide& side) {
-  std::vector<uint32_t> out;
-  if (side.device == nullptr) return out;
-  std::vector<bool> is_named(side.tables->stacks.stack_count());
-  for (const auto* holders :
-       {&side.device->holders_at_peak, &side.device->holders_before_exit, &side.device->totals}) {
-    for (const Holder& holder : *holders) {
-      if (holder.stack < is_named.size()) is_named[holder.stack] = true;
-    }
-  }
-  for (uint32_t stack = 0; stack < is_named.size(); ++stack) {
-    if (is_named[stack]) out.push_back(stack);
-  }
-  return out;
+/// Gives the stacks of a run that are live at its peak or its end a common id.
+void align_live(const DiffSide& side, Aligner::Side* ids, Aligner* aligner) {
+  if (side.device == nullptr) return;
+  for (const auto* holders : {&side.device->holders_at_peak, &side.device->holders_before_exit})
+    for (const Holder& holder : *holders) aligner->stack(*ids, holder.stack);
 }
 
-/// Under which keys the figures of a stack are added up.
-struct StackKeys {
-  uint32_t stack = 0;
-  uint32_t line = kUnset, function = kUnset;
-  uint32_t node = 0;  // the frame that stands for it
-};
-
 /// Fills by_stack, by_line and by_function.
-void group_by_frames(LineOf line_of, const std::vector<uint32_t> (&named)[2], Diff* diff) {
+void group_by_frames(DiffStacks which, Diff* diff) {
   Aligner::Side sides[2] = {Aligner::Side(diff->a), Aligner::Side(diff->b)};
   CommonNames names(diff->a, diff->b);
   const MovedLines moved = moved_lines(diff->a, diff->b, &names);
   diff->moved_lines = moved.moved;
   Aligner aligner(sides, moved, &names);
-  const auto find = [&](bool is_b, uint32_t stack) {
-    Aligner::Side& side = sides[is_b];
-    StackKeys keys{.stack = aligner.stack(side, stack), .node = line_of(*side.tables, stack)};
-    if (keys.node != 0) {
-      keys.line = aligner.frame(side, keys.node, true);
-      keys.function = aligner.frame(side, keys.node, false);
-    }
-    return keys;
-  };
-  std::vector<StackKeys, LargePages<StackKeys>> known[2];
+  std::optional<HeadlineNodes> headlines[2];
+  Memo headline_of[2];
   for (const bool is_b : {true, false}) {
-    if (sides[is_b].tables != nullptr) known[is_b].resize(sides[is_b].tables->stacks.stack_count());
-    for (const uint32_t stack : named[is_b]) known[is_b][stack] = find(is_b, stack);
+    if (sides[is_b].tables == nullptr) continue;
+    headlines[is_b].emplace(*sides[is_b].tables);
+    headline_of[is_b].resize(sides[is_b].tables->stacks.stack_count());
+    align_live(is_b ? diff->b : diff->a, &sides[is_b], &aligner);
   }
   Rows stacks, lines, functions;
-  for (Rows* rows : {&stacks, &lines, &functions}) rows->reserve(named[0].size() + named[1].size());
   for_each_figure(*diff, [&](const DiffSide&, bool is_b, const Holder& holder,
                              uint64_t DiffFigures::* bytes, uint64_t DiffFigures::* count) {
-    const bool is_known = holder.stack < known[is_b].size();
-    const StackKeys keys = is_known ? known[is_b][holder.stack] : find(is_b, holder.stack);
-    stacks.add(keys.stack, is_b, holder.stack, holder, bytes, count);
-    lines.add(keys.line, is_b, keys.node, holder, bytes, count);
-    functions.add(keys.function, is_b, keys.node, holder, bytes, count);
+    Aligner::Side& side = sides[is_b];
+    const uint32_t stack = which == DiffStacks::kEvery ? aligner.stack(side, holder.stack)
+                                                       : aligner.known(side, holder.stack);
+    const uint32_t node =
+        headline_of[is_b].of(holder.stack, [&] { return headlines[is_b]->of(holder.stack); });
+    const uint32_t line = node == 0 ? kUnset : aligner.frame(side, node, true);
+    const uint32_t function = node == 0 ? kUnset : aligner.frame(side, node, false);
+    if (stack != kNowhere) stacks.add(stack, is_b, holder.stack, holder, bytes, count);
+    lines.add(line, is_b, node, holder, bytes, count);
+    functions.add(function, is_b, node, holder, bytes, count);
   });
   diff->by_stack = std::move(stacks).sorted();
   diff->by_line = std::move(lines).sorted();
@@ -210,7 +205,7 @@ void group_by_frames(LineOf line_of, const std::vector<uint32_t> (&named)[2], Di
 }
 
 /// Fills by_layer and layers.
-void group_by_layer(const std::vector<uint32_t> (&named)[2], Diff* diff) {
+void group_by_layer(Diff* diff) {
   const auto may_have = [](const DiffSide& side) {
     return side.device != nullptr && may_have_layers(*side.tables);
   };
@@ -241,9 +236,6 @@ void group_by_layer(const std::vector<uint32_t> (&named)[2], Diff* diff) {
       return at->second;
     });
   };
-  for (const bool is_b : {true, false}) {
-    for (const uint32_t stack : named[is_b]) layer_of(is_b, stack);
-  }
   for_each_figure(*diff, [&](const DiffSide&, bool is_b, const Holder& holder,
                              uint64_t DiffFigures::* bytes, uint64_t DiffFigures::* count) {
     const uint32_t layer = layer_of(is_b, holder.stack);
@@ -378,11 +370,10 @@ DiffMoment diff_moment(const DeviceAnalysis& device, const LiveMoment& moment, u
   return out;
 }
 
-Diff diff_runs(const DiffSide& a, const DiffSide& b, LineOf line_of) {
+Diff diff_runs(const DiffSide& a, const DiffSide& b, DiffStacks stacks) {
   Diff diff{.a = a, .b = b};
-  const std::vector<uint32_t> named[2] = {named_stacks(a), named_stacks(b)};
-  group_by_frames(line_of, named, &diff);
-  group_by_layer(named, &diff);
+  group_by_frames(stacks, &diff);
+  group_by_layer(&diff);
   group_by_category(&diff);
   return diff;
 }

@@ -79,7 +79,7 @@ inline uint64_t magnitude(int64_t delta) {
   return delta < 0 ? uint64_t{0} - bits : bits;
 }
 
-/// Rows of each list are disjoint and complete: they add up to both devices' peaks and ends.
+/// Rows of each list are disjoint and, but for by_stack, complete: they add up to both devices' peaks and ends.
 /// Largest change at the peak first, then at the end, then the larger row.
 struct Diff {
   /// A row of by_layer.
@@ -88,8 +88,8 @@ struct Diff {
     std::string part;   ///< as layer_work.h says
   };
   DiffSide a, b;
-  DiffRows by_stack;
-  DiffRows by_line;      ///< file, function and line of the frame that line_of() names
+  DiffRows by_stack;     ///< those that diff_runs() was asked for
+  DiffRows by_line;      ///< file, function and line of headline_node()
   DiffRows by_function;  ///< the same frame without its line: survives edits above it
   uint64_t moved_lines = 0;  ///< that B has under another number, matched by moved_lines()
   /// By layer and part of its work, the same text being the same layer; a row's `node` is the index
@@ -105,11 +105,14 @@ struct Diff {
   std::string why_no_categories, why_no_modules;
 };
 
-/// Names the frame of a stack that stands for it, as a node; 0 where no stack is known.
-using LineOf = uint32_t (*)(const Tables& tables, uint32_t stack);
+/// Which stacks by_stack has. A run has far more stacks than it holds memory of at one moment.
+enum class DiffStacks : uint8_t {
+  kLive,   ///< those that are live at the peak or the end of either run
+  kEvery,  ///< those too that only allocated
+};
 
 /// O(frames of all stacks); memory the same.
-Diff diff_runs(const DiffSide& a, const DiffSide& b, LineOf line_of);
+Diff diff_runs(const DiffSide& a, const DiffSide& b, DiffStacks stacks = DiffStacks::kEvery);
 
 /// The part of a path by which files are aligned. "/venv/lib/python3.11/site-packages/torch/a.py"
 /// gives "torch/a.py", "/usr/lib/python3.11/json/x.py" "json/x.py", "/any/where/train.py"

@@ -10,15 +10,6 @@
 namespace gpumemprof {
 namespace {
 
-/// The innermost frame whose file is not in a package: enough of a rule for these tests.
-uint32_t line_of(const Tables& tables, uint32_t stack) {
-  for (uint32_t node = stack; node != 0; node = tables.stacks.node(node).parent) {
-    const Frame& frame = tables.stacks.frame(tables.stacks.node(node).frame);
-    if (tables.strings.get(frame.file).find("site-packages") == std::string_view::npos) return node;
-  }
-  return stack;
-}
-
 /// A run whose stacks are given as frames, outermost first, and whose blocks are never freed.
 struct TestRun {
   using Frames = std::vector<std::tuple<std::string, uint32_t, std::string>>;
@@ -57,7 +48,7 @@ TEST(Diff, TheSameStackAlignsThoughItsFilesLieElsewhere) {
   b.alloc({{"/opt/two/train.py", 9, "main"},
            {"/v/lib/python3.12/site-packages/torch/nn/f.py", 5, "relu"}},
           160);
-  const Diff diff = diff_runs(a.read(), b.read(), line_of);
+  const Diff diff = diff_runs(a.read(), b.read());
   ASSERT_EQ(diff.by_stack.size(), 1u);
   EXPECT_EQ(diff.by_stack[0].a.peak_bytes, 100u);
   EXPECT_EQ(diff.by_stack[0].b.peak_bytes, 160u);
@@ -66,11 +57,42 @@ TEST(Diff, TheSameStackAlignsThoughItsFilesLieElsewhere) {
   EXPECT_TRUE(diff.by_stack[0].from_b);
 }
 
+TEST(Diff, StacksThatOnlyAllocatedHaveNoRowWhereLiveOnesAreAskedFor) {
+  const auto line = [](uint32_t number) {
+    return TestRun::Frames{{"/srv/main.py", 1, "main"}, {"/srv/train.py", number, "step"}};
+  };
+  TestRun a, b;
+  a.alloc(line(9), 100);
+  a.alloc(line(10), 30), a.free_last();  // live at the peak of A
+  a.alloc(line(11), 5), a.free_last();   // live at the peak of B alone
+  a.alloc(line(12), 7), a.free_last();   // never at a peak
+  b.alloc(line(9), 160);
+  b.alloc(line(12), 8), b.free_last();
+  b.alloc(line(11), 40);
+  const DiffSide sides[] = {a.read(), b.read()};
+  const auto rows_of = [](const Diff& diff) {
+    std::map<uint32_t, std::vector<uint64_t>> rows;  // by line: peaks and totals
+    for (const DiffRow& row : diff.by_stack) {
+      const Tables& tables = *(row.from_b ? diff.b : diff.a).tables;
+      rows[tables.stacks.frame_of(row.node).line] = {row.a.peak_bytes, row.b.peak_bytes,
+                                                     row.a.total_bytes, row.b.total_bytes};
+    }
+    return rows;
+  };
+  std::map<uint32_t, std::vector<uint64_t>> expected = {
+      {9, {100, 160, 100, 160}}, {10, {30, 0, 30, 0}}, {11, {0, 40, 5, 40}}};
+  const Diff live = diff_runs(sides[0], sides[1], DiffStacks::kLive);
+  EXPECT_EQ(rows_of(live), expected);
+  EXPECT_EQ(live.by_line.size(), 4u);
+  expected[12] = {0, 0, 7, 8};
+  EXPECT_EQ(rows_of(diff_runs(sides[0], sides[1], DiffStacks::kEvery)), expected);
+}
+
 TEST(Diff, OtherPackagesFilesOfTheSameNameDoNotAlign) {
   TestRun a, b;
   a.alloc({{"/v/site-packages/torch/nn/functional.py", 5, "relu"}}, 100);
   b.alloc({{"/v/site-packages/torchvision/functional.py", 5, "relu"}}, 100);
-  const Diff diff = diff_runs(a.read(), b.read(), line_of);
+  const Diff diff = diff_runs(a.read(), b.read());
   ASSERT_EQ(diff.by_stack.size(), 2u);
   EXPECT_EQ(diff.by_stack[0].change(), Change::kAppeared);
   EXPECT_EQ(diff.by_stack[1].change(), Change::kVanished);
@@ -81,7 +103,7 @@ TEST(Diff, AMovedLineAlignsWhereItAllocatesAlikeElseByItsFunction) {
     TestRun a, b;
     a.alloc({{"/x/model.py", 10, "forward"}}, 100);
     b.alloc({{"/x/model.py", 12, "forward"}}, bytes);
-    const Diff diff = diff_runs(a.read(), b.read(), line_of);
+    const Diff diff = diff_runs(a.read(), b.read());
     EXPECT_EQ(diff.by_line.size(), lines) << bytes;
     ASSERT_EQ(diff.by_function.size(), 1u);
     EXPECT_EQ(diff.by_function[0].peak_delta(), bytes - 100);
@@ -94,7 +116,7 @@ TEST(Diff, ThePeakAndTheEndAreToldApart) {
   a.free_last();
   b.alloc({{"t.py", 1, "f"}}, 100);
   for (TestRun* run : {&a, &b}) run->alloc({{"t.py", 2, "g"}}, 0);
-  const Diff diff = diff_runs(a.read(), b.read(), line_of);
+  const Diff diff = diff_runs(a.read(), b.read());
   ASSERT_EQ(diff.by_line.size(), 2u);
   EXPECT_EQ(diff.by_line[0].peak_delta(), 0);
   EXPECT_EQ(diff.by_line[0].end_delta(), 100);
@@ -106,7 +128,7 @@ TEST(Diff, WhatIsFreedAfterTheLastAllocationIsThereAtTheEnd) {
   a.alloc({{"t.py", 1, "f"}}, 100);
   b.alloc({{"t.py", 1, "f"}}, 170);
   for (TestRun* run : {&a, &b}) run->free_last();  // as the program exits
-  const Diff diff = diff_runs(a.read(), b.read(), line_of);
+  const Diff diff = diff_runs(a.read(), b.read());
   ASSERT_EQ(diff.by_line.size(), 1u);
   EXPECT_EQ(diff.by_line[0].end_delta(), 70);
   EXPECT_EQ(bytes_before_exit(*diff.a.device), 100);
@@ -120,7 +142,7 @@ TEST(Diff, WhatWasAllocatedButNotAtThePeakHasNotAppeared) {
   a.alloc({{"t.py", 2, "big"}}, 100);
   b.alloc({{"t.py", 1, "small"}}, 10);
   b.alloc({{"t.py", 2, "big"}}, 100);
-  const Diff diff = diff_runs(a.read(), b.read(), line_of);
+  const Diff diff = diff_runs(a.read(), b.read());
   EXPECT_EQ(diff.by_line[0].peak_delta(), 10);
   EXPECT_EQ(diff.by_line[0].change(), Change::kGrew);
 }
@@ -129,7 +151,7 @@ TEST(Diff, ARunAgainstNothingIsAllNews) {
   TestRun a, b;
   b.alloc({{"t.py", 1, "f"}}, 7);
   b.alloc({}, 5);  // without a stack
-  const Diff diff = diff_runs(a.read(), b.read(), line_of);
+  const Diff diff = diff_runs(a.read(), b.read());
   ASSERT_EQ(diff.by_line.size(), 2u);
   EXPECT_EQ(diff.a.device, nullptr);
   EXPECT_EQ(diff.by_line[0].change(), Change::kAppeared);
@@ -156,7 +178,7 @@ TEST(Diff, EveryAlignmentAddsUpToBothPeaks) {
         truth[side][text] += size;
       }
     }
-    const Diff diff = diff_runs(runs[0].read(), runs[1].read(), line_of);
+    const Diff diff = diff_runs(runs[0].read(), runs[1].read());
     for (const auto& row : diff.by_stack) {
       std::string text;
       const Tables& tables = *(row.from_b ? diff.b : diff.a).tables;
@@ -186,7 +208,7 @@ TestRun run_of(const std::vector<std::pair<uint32_t, uint64_t>>& lines) {
 
 /// B's line, A's and B's bytes at the peak, of each row; A's line where B has none.
 std::map<uint32_t, std::pair<uint64_t, uint64_t>> by_line(TestRun a, TestRun b, uint64_t moved) {
-  const Diff diff = diff_runs(a.read(), b.read(), line_of);
+  const Diff diff = diff_runs(a.read(), b.read());
   EXPECT_EQ(diff.moved_lines, moved);
   std::map<uint32_t, std::pair<uint64_t, uint64_t>> out;
   for (const DiffRow& row : diff.by_line) {

@@ -178,8 +178,6 @@ struct TestRun {
   uint64_t address = 0;
 };
 
-uint32_t no_line(const Tables&, uint32_t) { return 0; }
-
 /// "layer|part: bytes in A -> in B"
 std::vector<std::string> rows_of(const Diff& diff) {
   std::vector<std::string> rows;
@@ -199,9 +197,9 @@ TEST(DiffByLayer, BetweenRunsOfTensorflowAnOptimizersStateIsOfTheLayerAsInAnalyz
   TestRun a, b;
   a.alloc(state, 100);
   b.alloc(state, 160);
-  EXPECT_EQ(rows_of(diff_runs(a.read(kTensorflowCpu), b.read(kTensorflowCpu), no_line)),
+  EXPECT_EQ(rows_of(diff_runs(a.read(kTensorflowCpu), b.read(kTensorflowCpu))),
             (std::vector<std::string>{"sequential/dense|optimizer: 100 -> 160"}));
-  EXPECT_EQ(rows_of(diff_runs(a.read(), b.read(kTensorflowCpu), no_line)),
+  EXPECT_EQ(rows_of(diff_runs(a.read(), b.read(kTensorflowCpu))),
             (std::vector<std::string>{"adam|optimizer: 100 -> 160"}));
 }
 
@@ -211,7 +209,7 @@ TEST(DiffByLayer, LayersAlignByTheirNamesAndAddUpWithWhatIsInNone) {
   a.alloc({{"a.py", "f"}}, 7);
   b.alloc({{"/elsewhere" + kKerasLayerFile, "Layer.add_weight"}, {"<layer>", "m/one"}}, 100);
   b.alloc({{kKerasLayerFile, "Layer.__call__"}, {"<layer>", "m/one"}}, 40);
-  const Diff diff = diff_runs(a.read(), b.read(), no_line);
+  const Diff diff = diff_runs(a.read(), b.read());
   ASSERT_EQ(diff.by_layer.size(), 3u);
   EXPECT_EQ(rows_of(diff), (std::vector<std::string>{"m/one|forward: 0 -> 40", "|unknown: 7 -> 0",
                                                      "m/one|parameters: 100 -> 100"}));
@@ -221,7 +219,7 @@ TEST(DiffByLayer, RunsThatNameNoneHaveNoRows) {
   TestRun a, b;
   a.alloc({{"a.py", "f"}}, 7);
   b.alloc({{"a.py", "f"}}, 8);
-  const Diff diff = diff_runs(a.read(), b.read(), no_line);
+  const Diff diff = diff_runs(a.read(), b.read());
   EXPECT_TRUE(diff.by_layer.empty());
   EXPECT_TRUE(diff.layers.empty());
 }

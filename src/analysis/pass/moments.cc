@@ -9,10 +9,10 @@ namespace gpumemprof {
 
 std::vector<Holder> totals_of(const DeviceState& state) {
   std::vector<Holder> totals;
+  totals.reserve(state.sites.size());
   for (const auto& [stack, site] : state.sites) {
     if (site.total_count != 0) totals.push_back({stack, site.total_bytes, site.total_count});
   }
-  std::ranges::sort(totals, comes_first);
   return totals;
 }
 

@@ -29,13 +29,13 @@ struct LiveMoment {
   uint64_t event = 0;  ///< number of the event after it
   uint64_t live_bytes = 0, live_count = 0;
   std::vector<Holder> holders;  ///< by stack, largest first; they add up to live_bytes
-  std::vector<Holder> totals;   ///< allocated up to then
+  std::vector<Holder> totals;   ///< allocated up to then; as totals_of()
   /// The same by category and name; empty where `why_no_categories` says why.
   std::vector<CategoryHolder> categories;
   std::string why_no_categories;
 };
 
-/// What the stacks of a device allocated so far, largest first.
+/// What the stacks of a device allocated so far, in the order in which they first held memory.
 std::vector<Holder> totals_of(const DeviceState& state);
 
 /// Watches for moments beside a LiveState. Not thread-safe.

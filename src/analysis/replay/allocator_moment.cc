@@ -1,11 +1,11 @@
 #include "analysis/replay/allocator_moment.h"
 
 #include <absl/container/flat_hash_map.h>
-#include <absl/container/flat_hash_set.h>
 
 #include <algorithm>
 #include <functional>
 #include <tuple>
+#include <utility>
 
 namespace gpumemprof {
 namespace {
@@ -55,33 +55,38 @@ SegmentPicture picture_of(const Simulator& simulator, const SegmentView& view) {
 
 std::vector<PinningStack> pinning_by(const std::vector<SegmentPicture>& segments,
                                      absl::FunctionRef<uint32_t(uint32_t stack)> key) {
-  absl::flat_hash_map<uint32_t, PinningStack> by_key;
-  absl::flat_hash_map<uint32_t, uint32_t> keys;  // by stack
-  absl::flat_hash_set<uint32_t> here;
+  struct Pinner {
+    PinningStack sums;
+    const SegmentPicture* last = nullptr;  // in which it was seen
+  };
+  std::vector<Pinner> pinners;
+  absl::flat_hash_map<uint32_t, uint32_t> by_key, by_stack;  // indices in pinners
+  std::vector<uint32_t> here;
   for (const SegmentPicture& picture : segments) {
     if (picture.pinned_bytes == 0) continue;
     here.clear();
     for (const BlockPicture& block : picture.blocks) {
       if (!is_live(block.state)) continue;
-      const auto [known, added] = keys.try_emplace(block.stack);
-      if (added) known->second = key(block.stack);
-      here.insert(known->second);
-      PinningStack& pinning = by_key[known->second];
-      ++pinning.blocks;
-      pinning.live_bytes += block.size_bytes;
+      const auto [known, is_new] = by_stack.try_emplace(block.stack);
+      if (is_new) {
+        const uint32_t one = key(block.stack);
+        known->second = by_key.try_emplace(one, pinners.size()).first->second;
+        if (known->second == pinners.size()) pinners.push_back({.sums = {.stack = one}});
+      }
+      Pinner& pinner = pinners[known->second];
+      if (std::exchange(pinner.last, &picture) != &picture) here.push_back(known->second);
+      ++pinner.sums.blocks;
+      pinner.sums.live_bytes += block.size_bytes;
     }
-    for (uint32_t one : here) {
-      PinningStack& pinning = by_key[one];
-      ++pinning.segments;
-      pinning.pinned_bytes += picture.pinned_bytes;
-      if (here.size() == 1) pinning.alone_bytes += picture.pinned_bytes;
+    for (const uint32_t one : here) {
+      PinningStack& sums = pinners[one].sums;
+      ++sums.segments;
+      sums.pinned_bytes += picture.pinned_bytes;
+      if (here.size() == 1) sums.alone_bytes += picture.pinned_bytes;
     }
   }
   std::vector<PinningStack> out;
-  for (auto& [one, pinning] : by_key) {
-    pinning.stack = one;
-    out.push_back(pinning);
-  }
+  for (const Pinner& pinner : pinners) out.push_back(pinner.sums);
   std::ranges::sort(out, [](const PinningStack& a, const PinningStack& b) {
     return std::tie(b.alone_bytes, b.pinned_bytes, a.stack) <
            std::tie(a.alone_bytes, a.pinned_bytes, b.stack);

@@ -131,7 +131,8 @@ class Assembler {
     std::vector<AllocatorBlock>& blocks = segment->blocks;
     const bool has_addresses =
         std::ranges::any_of(blocks, [](const AllocatorBlock& block) { return block.address != 0; });
-    if (has_addresses) std::ranges::sort(blocks, {}, &AllocatorBlock::address);
+    if (has_addresses && !std::ranges::is_sorted(blocks, {}, &AllocatorBlock::address))
+      std::ranges::sort(blocks, {}, &AllocatorBlock::address);
     uint64_t at = segment->address, allocated = 0, active = 0, requested = 0;
     bool even = true;
     for (AllocatorBlock& block : blocks) {

@@ -2,6 +2,7 @@
 #include "report/describe/facts.h"
 #include "report/export/stack_exports.h"
 #include "report/words.h"
+#include "trace/holder_lines.h"
 
 namespace gpumemprof {
 namespace {
@@ -137,9 +138,11 @@ class SpeedscopeWriter {
 
 Status export_speedscope(const Analysis& analysis, const DeviceAnalysis& device,
                          const Tables& tables, std::string_view version, const TextSink& sink) {
+  std::vector<Holder> totals = device.totals;
+  std::ranges::sort(totals, comes_first);
   return SpeedscopeWriter({{"live at the peak", &device.holders_at_peak},
                            {"live at the end", &device.holders_at_end},
-                           {"allocated over the whole run", &device.totals}},
+                           {"allocated over the whole run", &totals}},
                           tables, sink)
       .write(peak_sentence(analysis, tables, device), version);
 }
