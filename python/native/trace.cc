@@ -264,7 +264,7 @@ std::string diff(const Trace& a, const Trace& b, const std::string& device) {
   for (size_t i = 0; i < 2; ++i)
     without_gil(traces[i]->path(), [&] { return sides[i].read(*traces[i], device); });
   nb::gil_scoped_release release;
-  return diff_json(diff_runs(sides[0].side(), sides[1].side(), headline_node), -1);
+  return diff_json(diff_runs(sides[0].side(), sides[1].side()), -1);
 }
 
 std::string what_if(const Trace& trace, std::vector<std::string> settings,

@@ -59,13 +59,13 @@ TEST(Diff, TheSameStackAlignsThoughItsFilesLieElsewhere) {
 
 TEST(Diff, StacksThatOnlyAllocatedHaveNoRowWhereLiveOnesAreAskedFor) {
   const auto line = [](uint32_t number) {
-    return TestRun::Frames{{"/srv/main.py", 1, "main"}, {"/srv/train.py", number, "step"}};
+    return TestRun::Frames{{"/srv/train.py", number, "step" + std::to_string(number)}};
   };
   TestRun a, b;
   a.alloc(line(9), 100);
   a.alloc(line(10), 30), a.free_last();  // live at the peak of A
-  a.alloc(line(11), 5), a.free_last();   // live at the peak of B alone
   a.alloc(line(12), 7), a.free_last();   // never at a peak
+  a.alloc(line(11), 5), a.free_last();   // live at the peak of B
   b.alloc(line(9), 160);
   b.alloc(line(12), 8), b.free_last();
   b.alloc(line(11), 40);
