@@ -211,6 +211,33 @@ def test_what_adapters_need_of_layers_that_are_not_trained_stays(tmp_path):
     assert (peak - frozen) // 2 < told["bytes"] <= peak - frozen
 
 
+Q_LEARNING = """
+import torch
+from torch import nn
+class Policy(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net, self.target = self.made(), self.made()
+    def made(self):
+        features = nn.Linear(64, 256)
+        return nn.Sequential(features, nn.Tanh(), nn.Linear(features(torch.ones(1, 64)).shape[1], 256), nn.Tanh(), nn.Linear(256, 4))
+policy = Policy()
+optimizer = torch.optim.Adam(policy.net.parameters())
+for _ in range(6):
+    with torch.no_grad():
+        wanted = policy.target(torch.randn(16, 64))
+    optimizer.zero_grad()
+    (policy.net(torch.randn(16, 64)) - wanted).square().mean().backward()
+    optimizer.step()
+"""
+
+
+def test_a_network_that_is_trained_beside_a_target_is_not_to_be_frozen(tmp_path):
+    """The policy has called a part of itself while it was set up: it was a model without parts at its first name."""
+    advice, _ = recorded(tmp_path, Q_LEARNING)
+    assert "gradients_unused" not in advice
+
+
 GAN = """
 import torch
 from torch import nn

@@ -175,6 +175,45 @@ def parts():
     say(modules=names | {f"{id(m):x}": n for m, n in zip(others, ("Linear", "Linear#2"))}, storages=storages(model, optimizer))
 
 
+class Policy(nn.Module):
+    """Calls a part of itself while it is set up, as those do that measure their features by a forward pass."""
+
+    def __init__(self):
+        super().__init__()
+        self.net = self.made()
+        self.target = self.made()
+
+    def made(self):
+        features = nn.Linear(8, 4)
+        return nn.Sequential(features, nn.Linear(features(torch.ones(1, 8)).numel(), 2))
+
+
+def measured_in_setup():
+    """The loop then calls the two networks, of which one is trained, and not the policy."""
+    policy = Policy()
+    optimizer = torch.optim.Adam(policy.net.parameters())
+    for _ in range(2):
+        train(policy.net, optimizer, torch.ones(3, 8))
+        with torch.no_grad():
+            policy.target(torch.ones(3, 8))
+    names = {f"{id(m):x}": n or "Policy" for n, m in policy.named_modules()}
+    say(modules=names, storages=storages(policy, optimizer))
+
+
+def taken_in():
+    """An encoder is trained alone, and then as a part of a model; a head that nothing calls meanwhile waits."""
+    encoder = nn.Linear(8, 4)
+    optimizer = torch.optim.Adam(encoder.parameters())
+    train(encoder, optimizer, torch.ones(3, 8), steps=2)
+    say(weight=address(encoder.weight))
+    model = nn.Module()
+    model.encoder, model.head = encoder, nn.Linear(4, 2)
+    model.forward = lambda x: model.head(encoder(x))
+    optimizer.add_param_group({"params": list(model.head.parameters())})
+    train(model, optimizer, torch.ones(3, 8), steps=2)
+    say(storages=storages(model, optimizer))
+
+
 def gan():
     first, second = nn.Linear(4, 4), nn.Linear(4, 4)
     optimizers = [torch.optim.SGD(m.parameters(), lr=0.1) for m in (first, second)]

@@ -129,6 +129,20 @@ def test_parts_that_a_loop_calls_have_the_names_that_their_model_gives_them(reco
     assert {name: told[name] for name in said["storages"]} == said["storages"]
 
 
+def test_a_model_that_calls_a_part_of_itself_while_it_is_set_up_has_one_name(recorded):
+    (said,), raw = recorded("measured_in_setup")
+    assert storages(raw.marks) == said["storages"]
+    assert modules(raw) == said["modules"]
+
+
+def test_state_and_gradients_get_the_name_that_their_parameter_has_now(recorded):
+    (before, said), raw = recorded("taken_in")
+    first, last = storages(by_step(raw)[0]), storages(raw.marks)
+    assert first["parameter Linear.weight"] == before["weight"]
+    assert "optimizer state exp_avg of Linear.weight" in first and "gradient Linear.weight" in first
+    assert last == said["storages"]
+
+
 def test_a_module_in_the_place_of_a_dead_one_has_its_own_name(recorded):
     said, raw = recorded("died")
     told = [(f"{m['address']:x}", m["text"]) for m in raw.marks if m["kind"] == "module"]

@@ -24,12 +24,13 @@ constexpr int kMostSearches = 8;
 struct Root {
   PyObject* module;  ///< not owned; taken off the list when it dies
   std::string name;  ///< its class, with a number where another model that lives is of that class
-  /// Whether it has parameters or modules of its own. A loss function has neither.
-  bool is_model;
+  /// Whether it has parameters or modules of its own. A loss function has neither, and a model that is
+  /// being set up none yet.
+  bool is_model = false;
   /// Paths as PyTorch gives them, else with the name before them. A Sequential's "2" alone says
   /// nothing.
-  bool is_plain;
-  int walks;
+  bool is_plain = false;
+  int walks = 0;
   Rewalk tensors = {};
 
   std::string path(const std::string& below) const {
@@ -149,11 +150,36 @@ void tell_tensors(const Root& root, const Tree& tree, bool only_what_is_new) {
   }
 }
 
-void tell(Root& root, const Tree& tree, bool all) {
+/// What was thought to be a model and is below this one is part of it from now on.
+void take_in_roots(const Tree& tree) {
+  for (size_t i = 1; i < tree.modules.size(); ++i) {
+    const auto root = std::find_if(g_roots->begin(), g_roots->end(), [&](const Root& r) {
+      return r.module == tree.modules[i].module;
+    });
+    if (root != g_roots->end()) drop(root);
+  }
+}
+
+/// Decides how its parts are called, once it has some.
+void see_parts(Root& root, const Tree& tree) {
+  if (root.is_model) return;
+  const bool has_parameter = std::any_of(tree.tensors.begin(), tree.tensors.end(),
+                                         [](const FoundTensor& t) { return t.is_parameter; });
+  const bool is_first =
+      std::none_of(g_roots->begin(), g_roots->end(), [](const Root& r) { return r.is_plain; });
+  const bool has_numbers = std::any_of(
+      tree.modules.begin(), tree.modules.end(),
+      [](const FoundModule& found) { return !found.path.empty() && std::isdigit(found.path[0]); });
+  root.is_model = has_parameter || tree.modules.size() > 1;
+  root.is_plain = root.is_model && is_first && !has_numbers;
+}
+
+void tell(Root& root, const Tree& tree) {
   root.walks += 1;
+  see_parts(root, tree);
   for (const FoundModule& found : tree.modules) {
     const auto [entry, is_new] = g_root_of->emplace(found.module, &root);
-    if (!is_new && entry->second == &root && !all) continue;
+    if (!is_new && entry->second == &root) continue;
     entry->second = &root;
     if (is_new && !watch_death(found.module, on_death)) g_root_of->erase(entry);
     g_calls.mark_module(found.module, root.path(found.path).c_str());
@@ -161,32 +187,13 @@ void tell(Root& root, const Tree& tree, bool all) {
   tell_tensors(root, tree, false);
 }
 
-/// What was thought to be a model and is below this one is part of it from now on.
-void take_in_roots(const Tree& tree) {
-  for (size_t i = 1; i < tree.modules.size(); ++i) {
-    const auto root = std::find_if(g_roots->begin(), g_roots->end(), [&](const Root& r) {
-      return r.module == tree.modules[i].module;
-    });
-    if (root == g_roots->end()) continue;
-    drop(root);
-  }
-}
-
 void add_root(PyObject* module) {
-  if (g_roots->size() >= kMostRoots || !watch_death(module, on_death)) return;
+  const bool is_one = std::any_of(g_roots->begin(), g_roots->end(),
+                                  [&](const Root& r) { return r.module == module; });
+  if (is_one || g_roots->size() >= kMostRoots || !watch_death(module, on_death)) return;
   const Tree tree = tree_of(module);
-  const bool has_parameter = std::any_of(tree.tensors.begin(), tree.tensors.end(),
-                                         [](const FoundTensor& t) { return t.is_parameter; });
   take_in_roots(tree);
-  const bool is_model = has_parameter || tree.modules.size() > 1;
-  const bool is_first =
-      std::none_of(g_roots->begin(), g_roots->end(), [](const Root& r) { return r.is_plain; });
-  const bool has_numbers = std::any_of(
-      tree.modules.begin(), tree.modules.end(),
-      [](const FoundModule& found) { return !found.path.empty() && std::isdigit(found.path[0]); });
-  const bool is_plain = is_model && is_first && !has_numbers;
-  Root root = {module, free_name(class_name(module)), is_model, is_plain, 0};
-  tell(g_roots->emplace_back(std::move(root)), tree, true);
+  tell(g_roots->emplace_back(Root{module, free_name(class_name(module))}), tree);
 }
 
 /// The largest model in reach that a module is part of, where the program calls parts of a model by
@@ -219,7 +226,9 @@ bool is_named(PyObject* module, PyObject* around) {
   const auto known = around ? g_root_of->find(around) : g_root_of->end();
   Root* root = known != g_root_of->end() ? known->second : nullptr;
   if (!root || root->walks >= kMostWalks) return false;
-  tell(*root, tree_of(root->module), false);
+  const Tree tree = tree_of(root->module);
+  take_in_roots(tree);
+  tell(*root, tree);
   return g_root_of->contains(module);
 }
 
@@ -258,7 +267,7 @@ bool name_running_modules() {
       is_any_new = true;
       if (!is_named(module, around)) {
         PyObject* model = model_around(module);
-        add_root(model);
+        if (!is_named(module, model)) add_root(model);
         Py_DECREF(model);
       }
     }

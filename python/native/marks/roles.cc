@@ -10,6 +10,17 @@ constexpr size_t kMost = 400000;
 
 }  // namespace
 
+void Roles::begin_look() {
+  ++look_;
+  if (renamed_.empty()) return;
+  for (auto& [address, told] : told_) {
+    const bool follows =
+        told.role == GPUMEMPROF_ROLE_GRADIENT || told.role == GPUMEMPROF_ROLE_OPTIMIZER_STATE;
+    if (follows && renamed_.contains(told.owner)) told.owner = nullptr;
+  }
+  renamed_.clear();
+}
+
 bool Roles::is_told(const void* address, int role, const PyObject* owner, size_t tensors) {
   const auto found = told_.find(address);
   if (found == told_.end()) return !address || told_.size() >= kMost;
@@ -78,7 +89,9 @@ bool Roles::move_gradients(const std::vector<Sight>& before) {
 void Roles::tell(const void* address, int role, const PyObject* owner, std::string name,
                  size_t tensors) {
   Told& told = told_[address];
-  is_changed_ |= told.role != role || told.owner != owner;
+  const bool is_same = told.role == role && told.owner == owner;
+  if (role == GPUMEMPROF_ROLE_PARAMETER && is_same && told.name != name) renamed_.insert(owner);
+  is_changed_ |= !is_same || !renamed_.empty();
   told = {role, look_, owner, tensors, std::move(name)};
   g_calls.mark_storage(address, role, told.name.c_str());
 }

@@ -6,6 +6,7 @@
 
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 namespace gpumemprof::python {
@@ -30,7 +31,7 @@ class Roles {
   const std::vector<Sight>& sights() const { return sights_; }
 
   /// A look begins: whatever is not seen in it is taken back at its end.
-  void begin_look() { ++look_; }
+  void begin_look();
 
   /// Whether nothing need be told of the storage: it has been told to be just this, or has been
   /// seen as something else in this look already. `owner`: by which the name is known. `tensors`: of
@@ -43,7 +44,8 @@ class Roles {
     return found != told_.end() && found->second.seen_in == look_;
   }
 
-  /// Tells it. What was told of the storage before no longer holds.
+  /// Tells it. What was told of the storage before no longer holds. Where a parameter has another
+  /// name now, the next look tells its gradient and state again.
   void tell(const void* address, int role, const PyObject* owner, std::string name,
             size_t tensors = 1);
 
@@ -54,7 +56,7 @@ class Roles {
   void end_look();
 
   /// In a forked child.
-  void forget() { told_.clear(), is_changed_ = true; }
+  void forget() { told_.clear(), renamed_.clear(), is_changed_ = true; }
 
  private:
   struct Told {
@@ -69,6 +71,7 @@ class Roles {
   bool move_gradients(const std::vector<Sight>& before);
 
   std::unordered_map<const void*, Told> told_;
+  std::unordered_set<const PyObject*> renamed_;  // parameters, since the last look; never read
   std::vector<Sight> sights_;   // of the last look
   std::vector<size_t> changed_;  // of them, those that were others in the look before
   uint64_t look_ = 1;
