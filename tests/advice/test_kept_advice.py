@@ -144,3 +144,38 @@ def test_what_is_gathered_of_all_ranks_goes_with_the_results(tmp_path):
     assert told["evidence"]["of_all_ranks_bytes"] >= 4 * each
     assert "(kept.py:14, kept.py:15, kept.py:16)" in told["title"]
     assert 0.7 * (peak - without) < told["bytes"] <= peak - without
+
+
+FEATURES = """
+import torch
+from torch import nn
+net = nn.Sequential(nn.Conv2d(3, 16, 3, padding=1), nn.ReLU(), nn.Conv2d(16, 16, 3, padding=1), nn.ReLU(),
+                    nn.Conv2d(16, 32, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(32 * 256, 2))
+optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+for _ in range(8):
+    optimizer.zero_grad()
+    net(torch.randn(8, 3, 16, 16)).square().mean().backward()
+    optimizer.step()
+features = []
+hook = net[3].register_forward_hook(lambda module, inputs, output: features.append(output.detach()KEPT))
+for _ in range(16):
+    with torch.set_grad_enabled(GRAD):
+        net(torch.randn(64, 3, 16, 16))
+hook.remove()
+joined = torch.cat(features)
+with torch.no_grad():
+    print(net(torch.randn(64, 3, 16, 16)).mean(), joined.mean())
+"""
+
+
+def test_features_that_a_hook_collects_are_results_and_no_graph_or_data(tmp_path):
+    """16 of 64 x 16 x 16 x 16 numbers, 1 MiB each: autograd saved them, and their graphs are gone."""
+    said = {}
+    for name, kept, grad in (("graph", "", "True"), ("alone", "", "False"), ("mean", ".mean((2, 3))", "True")):
+        said[name] = recorded(tmp_path, FEATURES.replace("KEPT", kept).replace("GRAD", grad), name, LOOKS)
+    advice, peak = said["graph"]
+    assert peak == said["alone"][1], "no_grad saves nothing"
+    assert not {"graph_not_needed", "data_in_memory"} & advice.keys()
+    told = advice["results_kept"]
+    assert told["evidence"] == {"kept_bytes": 16 << 20, "blocks": 16, "joined_bytes": 16 << 20}
+    assert 14 << 20 == told["bytes"] <= peak - said["mean"][1]

@@ -115,6 +115,10 @@ struct PracticeEvidence {
 /// Without the graph, only the input and the output of one operation exist at a time.
 inline constexpr uint64_t kOperands = 2;
 
+/// Stacks whose blocks of several calls are kept for their value at the peak, though autograd saved
+/// them: of what the same calls saved most is gone, so no graph keeps them.
+std::set<uint32_t> values_without_graph(const PracticeEvidence& evidence);
+
 // One file per group of practices; each appends the practices with evidence.
 void find_gradient_practices(const PracticeEvidence& evidence, Candidates* candidates);
 void find_activation_practices(const PracticeEvidence& evidence, Candidates* candidates);

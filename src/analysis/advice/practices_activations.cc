@@ -7,6 +7,8 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "analysis/advice/practices.h"
 #include "analysis/categories/category_sums.h"
@@ -72,6 +74,7 @@ void find_graphs(const PracticeEvidence& evidence, const SavedStacks& not_needed
   const auto line_of = [&](uint32_t stack) {
     return evidence.tables.stacks.node(leak_line(evidence.tables, stack)).frame;
   };
+  const std::set<uint32_t> values = is_needed ? std::set<uint32_t>{} : values_without_graph(evidence);
   std::set<uint32_t> lines, used;  // frames: of graphs for sure, of those that a pass came for
   for (const uint32_t stack : not_needed)
     if (evidence.graph.by_stack.at(stack).read_by_others > 0) lines.insert(line_of(stack));
@@ -84,6 +87,7 @@ void find_graphs(const PracticeEvidence& evidence, const SavedStacks& not_needed
                          lives.without_backward == 0 && lives.data == 0;
     // Between two evaluations a backward pass may end, so not all need be without one.
     if (not_needed.contains(stack) == is_needed || (is_needed && !is_kept)) continue;
+    if (values.contains(stack)) continue;
     // A metric keeps probabilities of a graph that a pass went through: values, no graph.
     const bool may_be_value = lives.read_by_others == 0 && evidence.graph.backward_passes > 0;
     if (!is_needed && may_be_value && !lines.contains(line_of(stack))) continue;
@@ -275,6 +279,28 @@ void find_blocks(const PracticeEvidence& evidence, const SavedStacks& not_needed
 }
 
 }  // namespace
+
+std::set<uint32_t> values_without_graph(const PracticeEvidence& evidence) {
+  constexpr uint64_t kSeveral = 4;  // calls: one or two may be in the middle of theirs
+  absl::flat_hash_map<uint32_t, uint64_t> at_peak;
+  for (const CategoryHolder& holder : evidence.at_peak()) at_peak[holder.stack] += holder.count;
+  std::map<uint32_t, std::vector<std::pair<uint32_t, uint64_t>>> by_line;  // stacks, their blocks
+  for (const auto& [stack, lives] : evidence.graph.by_stack) {
+    const auto held = at_peak.find(stack);
+    if (lives.is_not_needed())
+      by_line[call_line(evidence.tables, stack)].emplace_back(
+          stack, held == at_peak.end() ? 0 : held->second);
+  }
+  std::set<uint32_t> out;
+  for (const auto& [line, saved] : by_line) {
+    for (const auto& [stack, count] : saved) {
+      const auto as_many = std::ranges::count_if(
+          saved, [count](const auto& other) { return 2 * other.second >= count; });
+      if (count >= kSeveral && 2 * static_cast<size_t>(as_many) < saved.size()) out.insert(stack);
+    }
+  }
+  return out;
+}
 
 void find_activation_practices(const PracticeEvidence& evidence, Candidates* candidates) {
   if (!evidence.device) return;

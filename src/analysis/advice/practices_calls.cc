@@ -76,8 +76,7 @@ bool made_outside(const CategoryHolder& holder, const PracticeEvidence& evidence
 
 /// What `counts` takes of what is live at the peak and of `least` calls or more, without the lines
 /// that a leak tells of: it has the fix.
-CallsByLine held_by_calls(const PracticeEvidence& evidence, uint64_t least,
-                          bool (*counts)(const CategoryHolder&, const Attribution&, bool)) {
+CallsByLine held_by_calls(const PracticeEvidence& evidence, uint64_t least, const auto& counts) {
   const Tables& tables = evidence.tables;
   std::set<uint32_t> leaking;  // frames
   for (const Finding& finding : evidence.analysis.findings) {
@@ -314,7 +313,11 @@ void find_results_beside(const PracticeEvidence& evidence, Candidates* out) {
 }
 
 void find_results(const PracticeEvidence& evidence, Candidates* out) {
-  for (const auto& [line, known] : held_by_calls(evidence, kLeastResults, may_be_result)) {
+  const std::set<uint32_t> values = values_without_graph(evidence);
+  const auto is_result = [&](const CategoryHolder& holder, const auto& work, bool is_computed) {
+    return values.contains(holder.stack) || may_be_result(holder, work, is_computed);
+  };
+  for (const auto& [line, known] : held_by_calls(evidence, kLeastResults, is_result)) {
     std::vector<OfCalls> held = known.held;
     const auto is_outside = [&](const OfCalls& one) {
       return made_outside(*one.holder, evidence);

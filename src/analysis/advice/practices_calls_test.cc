@@ -71,6 +71,32 @@ TEST(CallPractices, ResultsOfEightCallsAreToldByTheLineThatCallsTheModel) {
   EXPECT_EQ(found[0].change.stays_bytes, 2000u);
 }
 
+/// Autograd saved a layer's output that a hook collects: of what else it saved in these calls nothing
+/// is left, so that no graph keeps the output.
+TEST(CallPractices, WhatIsLeftOfGraphsThatAreGoneAreResults) {
+  CallsAtPeak run;
+  const uint32_t kept = run.stack(12, "stem", true);
+  run.save(kept, 1000, 8, 8);
+  const GraphLives not_needed{.without_backward = 8, .read_by_others = 8, .largest_bytes = 1000};
+  run.graph.by_stack[kept] = not_needed;
+  for (const char* other : {"body", "neck", "head"}) {
+    run.graph.by_stack[run.stack(12, other, true)] = not_needed;
+    run.graph.allocated[run.stack(12, other, true)].count = 8;
+  }
+  const auto graphs = [&] {
+    Candidates candidates;
+    find_activation_practices({run.analysis, run.tables, run.graph}, &candidates);
+    return candidates.size();
+  };
+  EXPECT_EQ(graphs(), 0u);
+  ASSERT_EQ(run.found().size(), 1u);
+  EXPECT_EQ(run.found()[0].advice.kind, "results_kept");
+  EXPECT_EQ(run.found()[0].advice.evidence, (Evidence{{"kept_bytes", 8000}, {"blocks", 8}}));
+  run.save(run.stack(12, "body", true), 1000, 8, 8);
+  EXPECT_EQ(graphs(), 1u) << "half of what was saved is there";
+  EXPECT_TRUE(run.found().empty());
+}
+
 TEST(CallPractices, PredictionsThatATrainerJoinsAreToldByItsLine) {
   CallsAtPeak run;
   run.hold(run.joined("nested_concat"), 700, 1, WhyUnknown::kOutside);

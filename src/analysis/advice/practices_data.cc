@@ -95,10 +95,14 @@ bool makes_buffer(std::string_view text) {
 
 /// No buffer that the program fills. What no model made may be data too where a model is trained:
 /// autograd does not save a set of which every step copies a part. Else it is as likely a cache
-/// that is made in advance. What a library makes where it is called to compute is its own.
+/// that is made in advance, or, made after the last backward pass, a result. What a library makes
+/// where it is called to compute is its own.
 bool is_data(const CategoryHolder& holder, const PracticeEvidence& evidence,
              const std::set<uint32_t>& computing_lines) {
-  const bool may_be = holder.why == WhyUnknown::kOutside && evidence.graph.backward_passes > 0;
+  const StackSizes* made = evidence.made_by(holder.stack);
+  const uint64_t passes = evidence.graph.backward_passes;
+  const bool may_be = holder.why == WhyUnknown::kOutside && passes > 0 && made &&
+                      made->last_pass <= passes;
   if (holder.category != Category::kInput && !may_be) return false;
   if (evidence.work_of(holder.stack).phase != WorkPhase::kDataLoading &&
       is_made_by_computation(evidence.tables, holder.stack, computing_lines))

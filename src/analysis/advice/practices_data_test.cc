@@ -61,6 +61,19 @@ TEST(DataPractices, WhatIsMadeInAdvanceIsDataOnlyWhereAModelIsTrained) {
   EXPECT_EQ(run.found(), (FoundData{{"data_in_memory", 500}}));
 }
 
+TEST(DataPractices, WhatIsMadeAfterTheLastBackwardPassIsNoDataOfTheTraining) {
+  DataAtPeak run;
+  run.line_text = text_of_all("features = torch.cat(parts)");
+  run.graph.backward_passes = 3;
+  run.hold({.category = Category::kTemporary}, 10, "/me/train.py", 7);
+  run.hold({.category = Category::kUnknown, .why = WhyUnknown::kOutside}, 1000, "/me/train.py", 4);
+  StackSizes& made = run.graph.allocated[run.analysis.devices[0].categories.at_peak[1].stack];
+  made.last_pass = 3;
+  EXPECT_EQ(run.found(), (FoundData{{"data_in_memory", 1000}}));
+  made.last_pass = 4;
+  EXPECT_EQ(run.found(), FoundData{});
+}
+
 TEST(DataPractices, WhatALibraryMakesWhereItIsCalledToComputeIsItsOwn) {
   DataAtPeak run;
   run.line_text = text_of_all("predicted = likelihood(model(x))");
