@@ -151,12 +151,13 @@ void find_whole_data(const PracticeEvidence& evidence, Candidates* out) {
     (known == lines.end() ? lines.emplace_back(line, 0) : *known).second += holder.bytes;
   }
   if (bytes == 0 || largest_activation == 0) return;
+  const std::string made_at = lines_with_bytes(lines);
   candidate.tell("data_in_memory",
-                 "all data made at " + lines_with_bytes(lines) +
-                     " stays in memory for the whole run: " + format_bytes(bytes) +
-                     "; the largest block of a pass is " + format_bytes(largest_activation),
-                 "Read it in batches from files: OptimizedDataset and create_optimized_dataloader, "
-                 "torch.load(…, mmap=True) or numpy.memmap",
+                 "all data made at " + made_at + " stays in memory for the whole run: " +
+                     format_bytes(bytes) + "; the largest block of a pass is " + format_bytes(largest_activation),
+                 "Read the data of " + made_at +
+                     " in batches from files: OptimizedDataset and create_optimized_dataloader, "
+                     "torch.load(…, mmap=True) or numpy.memmap",
                  {{"data_bytes", bytes}, {"largest_activation_bytes", largest_activation}});
   out->push_back(std::move(candidate));
 }

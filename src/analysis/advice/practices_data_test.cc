@@ -119,6 +119,7 @@ TEST(DataPractices, DataOfTwoLinesHasTheBytesOfEach) {
   std::vector<PracticeCandidate> candidates;
   find_data_practices({run.analysis, run.tables, run.graph}, &candidates);
   EXPECT_TRUE(candidates.at(0).advice.title.contains("made at train.py:4 stays"));
+  EXPECT_TRUE(candidates.at(0).advice.fix.starts_with("Read the data of train.py:4 in batches "));
   run.hold({.category = Category::kInput}, 300, "/x/site-packages/torch/random.py", 5);
   candidates.clear();
   find_data_practices({run.analysis, run.tables, run.graph}, &candidates);
