@@ -280,6 +280,20 @@ TEST(OperationPractices, StateOfOlderOptimizersOfTheSameParametersIsToldBesideOn
   EXPECT_EQ(held(), (Told{{"optimizer_state", 2700}})) << "a list in the state of one";
 }
 
+/// As Pyro's optimizers: one for each parameter, called by its place alone.
+TEST(OperationPractices, OptimizersOfParametersOfTheirOwnAreNotOlderOnes) {
+  HeldAtPeak run;
+  for (int i = 0; i < 4; ++i)
+    run.hold(Category::kOptimizerState, run.stack(10 + i, ""), 800,
+             "exp_avg of Adam group 0 parameter 0");
+  run.hold(Category::kParameter, run.stack(5, ""), 800, "Adam group 0 parameter 0");
+  const auto held = [&] { return kinds_and_first_bytes(run.candidates(find_operation_practices)); };
+  EXPECT_EQ(held(), (Told{{"optimizer_recreated", 2400}, {"optimizer_state", 800}}));
+  for (int i = 0; i < 3; ++i)
+    run.hold(Category::kParameter, run.stack(6 + i, ""), 800, "Adam group 0 parameter 0");
+  EXPECT_EQ(held(), (Told{{"optimizer_state", 3200}}));
+}
+
 /// Passes: of the first model 1 to 20, of the second 21 to 40.
 TEST(OperationPractices, TheStateOfAnOptimizerThatStepsNoMoreIsNotItsChoice) {
   HeldAtPeak run;

@@ -183,15 +183,23 @@ std::set<std::string_view> trained_before(const PracticeEvidence& evidence) {
 
 /// How many optimizers have state of the same tensor, for every tensor that has any at the peak.
 /// Beside a list in the state of one, as the history of LBFGS, are tensors that it has once.
+/// Parameters of no model are called by their place in their optimizer: several have one name.
 uint64_t optimizers_of_each(const PracticeEvidence& evidence) {
   std::map<uint32_t, uint64_t> count_of;  // by name, "exp_avg of encoder.0.weight"
+  std::map<std::string_view, uint64_t> parameters;
   for (const CategoryHolder& holder : evidence.at_peak()) {
-    if (holder.category != Category::kOptimizerState) continue;
-    if (!evidence.tables.strings.get(holder.name).contains(" of ")) continue;
+    const std::string_view name = evidence.tables.strings.get(holder.name);
+    if (holder.category == Category::kParameter) parameters[name] += holder.count;
+    if (holder.category != Category::kOptimizerState || !name.contains(" of ")) continue;
     count_of[holder.name] += holder.count;
   }
-  if (count_of.empty()) return 0;
-  return std::ranges::min(count_of | std::views::values);
+  uint64_t least = UINT64_MAX;
+  for (const auto& [name, count] : count_of) {
+    const std::string_view state = evidence.tables.strings.get(name);
+    const auto named = parameters.find(state.substr(state.find(" of ") + 4));
+    least = std::min(least, count / (named == parameters.end() ? 1 : named->second));
+  }
+  return count_of.empty() ? 0 : least;
 }
 
 /// Two may take turns, as for two losses of one model.
