@@ -93,6 +93,8 @@ class Gatherer : public LiveObserver {
     device.held.add(held(i, size, 0, state));
     if (finds_leaks_in(index)) {
       look_at_holders(i);
+      if (holders_->awaits_returns())
+        holders_->follow(*tables_, batch_->thread[i], batch_->stack[i]);
       leaks_->on_alloc(i, index);
     }
     device.timeline.add_alloc(seen(device, i), state.live_bytes, size);

@@ -31,6 +31,12 @@ std::unexpected<Error> bad(std::string what) {
   return fail(ErrorCode::kBadInput, "not a holders file: " + what);
 }
 
+RunningFunction function_in(const Json& holder) {
+  const auto function = holder.find("function");
+  if (function == holder.end() || !function->is_object()) return {};
+  return {text_field(*function, "name"), text_field(*function, "file")};
+}
+
 Status take_holders(const Json& list, HoldersLook* out) {
   if (!list.is_array() || list.size() > kMostHolders) return bad("not a list of holders");
   for (const Json& one : list) {
@@ -47,6 +53,7 @@ Status take_holders(const Json& list, HoldersLook* out) {
                             .leaves = number_in(one, "leaves"),
                             .side_by_side = one.value("side_by_side", Json()) == Json(true),
                             .operations = texts_field(one, "operations", kMostTexts),
+                            .function = function_in(one),
                             .object_id = number_in(one, "object_id"),
                             .entries = number_in(one, "entries"),
                             .most_entries = number_in(one, "most_entries")});

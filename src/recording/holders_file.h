@@ -14,6 +14,12 @@
 
 namespace gpumemprof {
 
+/// A library's function that ran on the thread of the look, the process's main one.
+struct RunningFunction {
+  std::string name, file;  ///< without its class; empty: none
+  bool operator==(const RunningFunction&) const = default;
+};
+
 /// One name that keeps tensors: a variable, an attribute, a cache, …
 struct TensorHolder {
   std::string path;   ///< "losses in train (train.py)", as a person would say it
@@ -32,6 +38,7 @@ struct TensorHolder {
   /// early. False also where nobody says.
   bool side_by_side = false;
   std::vector<std::string> operations;  ///< of their graphs, the commonest first: "AddBackward0"
+  RunningFunction function;  ///< of which `name` is a variable: it holds nothing after the call
   uint64_t object_id = 0;  ///< which list, dict or the like `name` leads to; 0: none, or nobody says
   /// Of the deque with a maxlen that everything is in; without a limit most_entries is 0.
   uint64_t entries = 0, most_entries = 0;

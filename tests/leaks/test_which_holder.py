@@ -1,5 +1,7 @@
 """Which object keeps what grows decides what is told: one cause is one leak, with a remedy that ends it."""
 
+import json
+
 import harness
 import nested
 import pytest
@@ -214,3 +216,37 @@ def test_caches_that_one_line_makes_for_two_models_have_one_type_and_the_leak_is
     a_request = 2 * (4 * 128 + 2 * 64) * 4 * 79 * 4
     assert categories_of(report)["KV cache"] >= 12 * a_request
     assert leaks_in(analysis_of(tmp_path, SPECULATIVE.replace("FORGET", "del sessions[request]"), "without")) == []
+
+
+LIBRARY = """
+import ctypes, torch, gpumemprof
+def fit(steps):
+    parts = []
+    for _ in range(steps):
+        part = torch.ones(1000)
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(part))  # native code has it for good
+        parts.append(part)
+        gpumemprof.step()
+"""
+CALLER = """
+import torch, gpumemprof, fitting
+fitting.fit(200)  # looks after 64 and 128 events, and at the end
+for _ in range(20):
+    torch.ones(10)
+    gpumemprof.step()
+"""
+
+
+def test_a_variable_of_a_librarys_call_that_is_over_holds_nothing(tmp_path):
+    """The looks are in the call, and a later one finds no name: 4,000 bytes a step stay."""
+    library = tmp_path / "site-packages"
+    library.mkdir()
+    (library / "fitting.py").write_text(LIBRARY)
+    program = tmp_path / "program.py"
+    program.write_text(f"import sys\nsys.path.append({str(library)!r})\n{CALLER}")
+    folder = nested.record(tmp_path / "recording", [harness.PYTHON, program], ["--explain-leaks"]).ok().folder
+    (path,) = folder.glob("holders.*.json")
+    held = [one for look in json.loads(path.read_text())["looks"] for one in look["holders"] if one["name"] == "parts"]
+    assert held and all(one["function"] == {"name": "fit", "file": str(library / "fitting.py")} for one in held)
+    (leak,) = [one for one in harness.analysis(folder)["findings"] if one["kind"] == "leak"]
+    assert leak["evidence"]["holder"].startswith("no name in Python")

@@ -318,3 +318,33 @@ assert held["owner"] == "exception", held
 
 def test_what_the_last_error_of_a_notebook_keeps_is_held_by_the_error():
     harness.execute([harness.PYTHON, "-c", IN_A_NOTEBOOK]).ok()
+
+
+LIBRARY = """
+def call(see):
+    kept, closed = [1], [2]
+    def inner():
+        return closed
+    return see()
+def generate(see):
+    kept = [3]
+    yield see()
+"""
+
+
+def test_variables_of_a_librarys_function_are_told_as_such_where_they_end_with_its_call():
+    from gpumemprof._recorded.holders.roots import Function, Roots, add_frames
+
+    space = {}
+    exec(compile(LIBRARY, "/x/site-packages/library.py", "exec"), space)
+
+    def see():
+        roots = Roots()
+        add_frames(roots, own=False, at_end=False)
+        every = [roots[at] for at in range(len(roots.names))]
+        return {one.name: one.function for one in every if one.place.endswith("(library.py)")}
+
+    function = Function("call", "/x/site-packages/library.py")
+    # Another function may keep a cell, and a generator its variables while it does not run.
+    assert space["call"](see) == {"see": function, "kept": function, "closed": None, "inner": function}
+    assert next(space["generate"](see)) == {"see": None, "kept": None}

@@ -27,6 +27,11 @@ std::string why_none(const HolderStacks::Held& held, uint64_t live_blocks,
     return "the looks saw only " + std::to_string(held.live_blocks) + " of " +
            std::to_string(live_blocks) + " blocks; " + kRecordAgain;
   }
+  if (2 * held.returned_blocks > held.live_blocks) {
+    return std::string("at the look variables of a library's functions had it, which have returned "
+                       "since; ") +
+           kRecordAgain;
+  }
   if (!why_incomplete.empty() && held.reached_blocks < held.live_blocks) return why_incomplete;
   if (held.reached_blocks == 0) return "no Python object was found that holds it";
   return "no single name holds most of it; names were found for " +

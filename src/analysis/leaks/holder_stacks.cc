@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <string_view>
 #include <utility>
 
 namespace gpumemprof {
@@ -24,13 +25,30 @@ ViewedBlocks viewed_of(const HoldersLook& look, uint64_t address, uint64_t size_
   return is_viewed ? ViewedBlocks{1, size_bytes, shown->second} : ViewedBlocks{};
 }
 
+/// Stacks this deep may have been cut.
+constexpr uint32_t kCutDepth = 120;
+
+bool is_of(const Frame& frame, const RunningFunction& function, const Tables& tables) {
+  const std::string_view name = tables.strings.get(frame.function);  // with its class, most often
+  return tables.strings.get(frame.file) == function.file && name.ends_with(function.name);
+}
+
+/// Whether all Python functions that ran are in the stack, on the main thread.
+bool has_all_functions(const Tables& tables, uint32_t thread, uint32_t stack) {
+  if (thread >= tables.threads.size()) return false;
+  const Thread& of = tables.threads[thread];
+  return of.process < tables.processes.size() && of.tid == tables.processes[of.process].pid &&
+         tables.stacks.node(stack).depth < kCutDepth &&
+         tables.stacks.find_node(stack, [](const Frame& frame) { return frame.line != 0; }) != 0;
+}
+
 }  // namespace
 
 HolderStacks::HolderStacks(const std::vector<ProcessHolders>* holders) {
   if (!holders) return;
   for (const ProcessHolders& process : *holders) {
     processes_.try_emplace({process.pid, process.start_ticks}, &process);
-    for (const HoldersLook& look : process.looks) looks_.push_back({&process, &look, {}, {}});
+    for (const HoldersLook& look : process.looks) looks_.push_back({&process, &look, {}, {}, {}});
   }
   std::ranges::stable_sort(looks_, {}, [](const Look& look) { return look.look->time_ns; });
   for (size_t i = 0; i < looks_.size(); ++i) looks_of_[looks_[i].process].push_back(i);
@@ -39,8 +57,27 @@ HolderStacks::HolderStacks(const std::vector<ProcessHolders>* holders) {
 
 void HolderStacks::take(const Tables& tables, const LiveState& state, const Ended* ended) {
   if (next_ >= looks_.size()) return;
+  const std::vector<TensorHolder>& held = looks_[next_].look->holders;
+  for (uint32_t i = 0; i < held.size(); ++i)
+    if (!held[i].function.file.empty()) awaited_.push_back({next_, i}), followed_.clear();
   resolve(looks_[next_++], tables, state, ended);
   next_ns_ = next_ < looks_.size() ? looks_[next_].look->time_ns : UINT64_MAX;
+}
+
+void HolderStacks::follow(const Tables& tables, uint32_t thread, uint32_t stack) {
+  if (!has_all_functions(tables, thread, stack)) return;
+  const uint32_t process = tables.threads[thread].process;
+  if (!followed_.insert(uint64_t{process} << 32 | stack).second) return;
+  const ProcessHolders* told = of_process(process, tables);
+  std::erase_if(awaited_, [&](const Awaited& one) {
+    Look& look = looks_[one.look];
+    if (look.process != told) return false;
+    const RunningFunction& function = look.look->holders[one.holder].function;
+    const auto is_it = [&](const Frame& frame) { return is_of(frame, function, tables); };
+    const bool has_returned = tables.stacks.find_node(stack, is_it) == 0;
+    if (has_returned) look.returned.insert(one.holder);
+    return has_returned;
+  });
 }
 
 void HolderStacks::finish(const Tables& tables, const LiveState& state) {
@@ -122,7 +159,7 @@ HolderStacks::Held HolderStacks::most_of(uint32_t process, uint16_t device,
   for (const size_t index : looks->second) {
     const Look& look = looks_[index];
     std::map<uint32_t, HeldByStack> held_by;
-    uint64_t known = 0, reached_blocks = 0;
+    uint64_t known = 0, reached_blocks = 0, returned_blocks = 0;
     Live live;
     for (uint32_t stack : stacks) {
       if (const auto of = look.live.find(uint64_t{device} << 32 | stack); of != look.live.end())
@@ -130,8 +167,12 @@ HolderStacks::Held HolderStacks::most_of(uint32_t process, uint16_t device,
       const auto held = look.by_stack.find(uint64_t{device} << 32 | stack);
       if (held == look.by_stack.end()) continue;
       for (const HeldByStack& one : held->second) {
-        held_by[one.holder].blocks += one.blocks;
         reached_blocks += one.blocks;
+        if (look.returned.contains(one.holder)) {
+          returned_blocks += one.blocks;
+          continue;
+        }
+        held_by[one.holder].blocks += one.blocks;
         // A look at the end sees as garbage what somebody held until then.
         const bool is_named = look.look->holders[one.holder].owner != "nothing";
         known += is_named ? kNamed * one.blocks : one.blocks;
@@ -139,7 +180,10 @@ HolderStacks::Held HolderStacks::most_of(uint32_t process, uint16_t device,
         held_by[one.holder].viewed.add(one.viewed);
       }
     }
-    if (!best.holder) best.reached_blocks = reached_blocks, best.live_blocks = live.blocks;
+    if (!best.holder) {
+      best.reached_blocks = reached_blocks, best.live_blocks = live.blocks;
+      best.returned_blocks = returned_blocks;
+    }
     if (known <= most_known) continue;
     uint64_t most_blocks = 0;
     for (const auto& [holder, held] : held_by) most_blocks = std::max(most_blocks, held.blocks);
@@ -165,7 +209,8 @@ HolderStacks::Held HolderStacks::most_of(uint32_t process, uint16_t device,
             .is_gc_disabled = look.look->is_gc_disabled,
             .was_full = was_full(*told, *look.look, holder),
             .reached_blocks = reached_blocks,
-            .live_blocks = live.blocks};
+            .live_blocks = live.blocks,
+            .returned_blocks = returned_blocks};
   }
   return best;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
 
 #include <cstdint>
 #include <vector>
@@ -45,6 +46,11 @@ class HolderStacks {
   };
   /// `state` and what it has lost since are what was live at next_ns().
   void take(const Tables& tables, const LiveState& state, const Ended* ended = nullptr);
+  /// Whether a library's function had something at a look, and may run yet: then each allocation that
+  /// follows is for follow().
+  bool awaits_returns() const { return !awaited_.empty(); }
+  /// A function that is not in a stack of the thread on which it ran has returned.
+  void follow(const Tables& tables, uint32_t thread, uint32_t stack);
   /// Looks that came after the last event.
   void finish(const Tables& tables, const LiveState& state);
 
@@ -61,6 +67,8 @@ class HolderStacks {
     bool was_full = false;        ///< in an earlier look it had its most_entries
     uint64_t reached_blocks = 0;  ///< of these stacks, by all holders, at that look
     uint64_t live_blocks = 0;     ///< of these stacks, at that look
+    /// Of the reached ones, those that variables of a library's function had, which has returned since.
+    uint64_t returned_blocks = 0;
   };
   /// The holder of the most bytes of these stacks, in the look that knows of the most. Where it has
   /// fewer than `least_blocks`, or a small part of what was live, what grows is elsewhere: null.
@@ -77,6 +85,12 @@ class HolderStacks {
     // By device << 32 | stack.
     absl::flat_hash_map<uint64_t, std::vector<HeldByStack>> by_stack;
     absl::flat_hash_map<uint64_t, Live> live;
+    absl::flat_hash_set<uint32_t> returned;  // holders: variables of functions that have returned
+  };
+  /// A variable of a function that may run yet.
+  struct Awaited {
+    size_t look;
+    uint32_t holder;
   };
   static uint64_t bytes_of(uint32_t holder, uint16_t device, const Look& look);
   void resolve(Look& look, const Tables& tables, const LiveState& state, const Ended* ended) const;
@@ -84,6 +98,8 @@ class HolderStacks {
   absl::flat_hash_map<std::pair<uint32_t, uint64_t>, const ProcessHolders*> processes_;
   std::vector<Look> looks_;  // by time
   absl::flat_hash_map<const ProcessHolders*, std::vector<size_t>> looks_of_;
+  std::vector<Awaited> awaited_;
+  absl::flat_hash_set<uint64_t> followed_;  // process << 32 | stack, that have all awaited functions
   size_t next_ = 0;
   uint64_t next_ns_ = UINT64_MAX;
 };

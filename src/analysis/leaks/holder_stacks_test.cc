@@ -112,5 +112,52 @@ TEST(HolderStacks, AFewLargeBlocksOfTheMomentHideNoHolderOfManySmallOnes) {
   EXPECT_EQ(looked.most().holder->owner, "nothing");  // 25 blocks < 8 * 4
 }
 
+/// A look at what a library's function has, which runs on the main thread, and the stacks that follow.
+struct LookedInACall {
+  Looked looked{{{.name = "grads", .owner = "variable", .function = {"adam", "/x/torch/adam.py"}},
+                 {.name = "kept", .owner = "variable"}}};
+  HolderStacks holders{&looked.told};
+
+  LookedInACall() {
+    looked.tables.threads = {{.process = 0, .tid = 5}, {.process = 0, .tid = 9}};
+    for (uint64_t i = 0; i < 4; ++i) looked.block(100 + 100 * i, 10, 0);
+    for (uint64_t i = 0; i < 2; ++i) looked.block(1000 + 100 * i, 10, 1);
+    holders.take(looked.tables, looked.state);
+  }
+  uint32_t push(uint32_t parent, const char* file, const char* function, uint32_t line) {
+    StringTable& strings = looked.tables.strings;
+    const Frame frame{strings.intern(file), strings.intern(function), line};
+    return looked.tables.stacks.push(parent, looked.tables.stacks.intern_frame(frame));
+  }
+  uint32_t train() { return push(0, "/me/train.py", "<module>", 3); }
+  void follow(uint32_t thread, uint32_t stack) { holders.follow(looked.tables, thread, stack); }
+  HolderStacks::Held most() const { return holders.most_of(0, 0, {kStack}, looked.tables); }
+};
+
+TEST(HolderStacks, AVariableOfALibrarysFunctionHoldsNothingOnceThatHasReturned) {
+  LookedInACall run;
+  EXPECT_TRUE(run.holders.awaits_returns());
+  const uint32_t inside = run.push(run.train(), "/x/torch/adam.py", "Adam.adam", 8);
+  run.follow(0, run.push(inside, "/x/torch/_tensor.py", "f", 1));
+  run.follow(1, run.train());
+  run.follow(0, 0);
+  run.follow(0, run.push(0, "<torch backward>", "AddBackward0", 0));
+  EXPECT_EQ(run.most().holder->name, "grads") << "it runs, or nothing is known";
+  run.follow(0, run.push(run.train(), "/me/adam.py", "adam", 8));
+  EXPECT_FALSE(run.holders.awaits_returns());
+  EXPECT_EQ(run.most().holder->name, "kept");
+  EXPECT_EQ(run.most().held_blocks, 2u);
+  EXPECT_EQ(run.most().returned_blocks, 4u);
+  EXPECT_EQ(run.most().reached_blocks, 6u);
+}
+
+TEST(HolderStacks, AStackThatMayHaveBeenCutDoesNotTellWhatHasReturned) {
+  LookedInACall run;
+  uint32_t deep = run.train();
+  for (uint32_t i = 0; i < 128; ++i) deep = run.push(deep, "/me/train.py", "f", 1);
+  run.follow(0, deep);
+  EXPECT_EQ(run.most().holder->name, "grads");
+}
+
 }  // namespace
 }  // namespace gpumemprof

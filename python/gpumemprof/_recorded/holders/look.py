@@ -30,6 +30,7 @@ class _Holder:
     def __init__(self, name: Name) -> None:
         self.name = name
         self.limited, self.object_id, self.container = name.limited, name.object_id, name.container
+        self.function = name.function
         self.tensors = self.with_graph = self.scalars = self.in_pairs = self.leaves = 0
         self.starts: list[Any] = []  # of the first tensors' graphs
         self.side_by_side = False
@@ -50,6 +51,7 @@ class _Holder:
             **({"side_by_side": True} if self.side_by_side else {}),
             **({"object_id": self.object_id} if self.object_id else {}),
             **({"container": self.container} if self.container else {}),
+            **({"function": self.function._asdict()} if self.function else {}),
             **self._entries(),
         }
 
@@ -142,6 +144,8 @@ class _Look:
             holder.object_id = 0
         if holder.container != name.container:
             holder.container = ""
+        if holder.function != name.function:
+            holder.function = None
         return self.by_name[key]
 
     def add(self, tensor: Any, name: Name, in_pair: bool) -> None:

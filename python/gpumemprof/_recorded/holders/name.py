@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from .roots import Function
 from .tensor import backward_hooks_of
 from .unseen import name_of_class, space_of
 from .walk import Way, attribute_of, is_cache, is_own_class, key_in
@@ -24,7 +25,8 @@ class Name(NamedTuple):
     """`path`: "losses in train (train.py)". `owner` and `through` are as docs/schemas/holders.schema.json has them.
     `limited`: the deque with a `maxlen` that everything is in; None where nothing limits it. `object_id`: id of the list, dict or
     the like that `name` stands for or leads to first; 0 if there is none. `container`: the path of the innermost list, dict or the
-    like that has objects of which `name` is an attribute; empty if there is none."""
+    like that has objects of which `name` is an attribute; empty if there is none. `function`: the library's of which `name` is a
+    variable; None if it is none."""
 
     path: str
     name: str
@@ -33,6 +35,7 @@ class Name(NamedTuple):
     limited: deque[Any] | None = None
     object_id: int = 0
     container: str = ""
+    function: Function | None = None
 
 
 def _is_metric(kind: type) -> bool:
@@ -72,7 +75,8 @@ class _Reading:
                 self.object_id = 0
         path = self._path()
         container = self.container if self.container != path else ""
-        return Name(path, self.name, self.owner, tuple(self.through), self.limited, self.object_id, container)
+        function = self.root.function if self.owner == "variable" else None
+        return Name(path, self.name, self.owner, tuple(self.through), self.limited, self.object_id, container, function)
 
     def _path(self) -> str:
         by = "" if self.name == self.root.name else f", by {self.root.name}"

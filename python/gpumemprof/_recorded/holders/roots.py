@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import sys
+from _thread import get_ident
 from typing import Any, NamedTuple
 
 from ... import _marks
@@ -18,13 +19,23 @@ _OUR_PACKAGES = ("gpumemprof", "tfmemprof", "_gpumemprof_recorded")
 _trace_of, _cause_of, _context_of = (BaseException.__dict__[f"__{name}__"].__get__ for name in ("traceback", "cause", "context"))
 _MOST_ERRORS = 16  # a chain may lead back to itself
 _CO_OPTIMIZED = 1  # inspect.CO_OPTIMIZED: a function's frame, whose variables are in no namespace
+# inspect.CO_GENERATOR, CO_COROUTINE, CO_ITERABLE_COROUTINE, CO_ASYNC_GENERATOR: it has variables while it does not run.
+_CO_SUSPENDED = 0x20 | 0x80 | 0x100 | 0x200
+
+
+class Function(NamedTuple):
+    """One of a library's that runs on this thread and keeps its variables until it returns."""
+
+    name: str
+    file: str
 
 
 class Root(NamedTuple):
-    """One name. `place`: "train (train.py)", "<module> (train.py)"."""
+    """One name. `place`: "train (train.py)", "<module> (train.py)". `function`: of which it is a variable; None: of none such."""
 
     name: str
     place: str
+    function: Function | None
 
 
 class Roots:
@@ -34,14 +45,16 @@ class Roots:
         self.values: list[object] = []
         self.names: list[str] = []
         self.places: list[str] = []
+        self.functions: list[Function | None] = []
 
-    def add(self, named: list[tuple[str, object]], place: str) -> None:
+    def add(self, named: list[tuple[str, object]], place: str, function: Function | None = None) -> None:
         self.names += [name for name, _ in named]
         self.values += [value for _, value in named]
         self.places += [place] * len(named)
+        self.functions += [function] * len(named)
 
     def __getitem__(self, at: int) -> Root:
-        return Root(self.names[at], self.places[at])
+        return Root(self.names[at], self.places[at], self.functions[at])
 
 
 def is_own(file: object) -> bool:
@@ -100,20 +113,30 @@ def _locals(frame: Any) -> list[tuple[str, object]]:
 def add_frames(roots: Roots, own: bool, at_end: bool) -> None:
     """The variables of the program's own functions that run, on every thread, or those of all others. `at_end`: also of
     those that the exception left which ended the program."""
-    frames: list[Any] = list(sys._current_frames().values())
+    here = get_ident()
+    frames: list[Any] = list(sys._current_frames().items())
     while frames:  # emptied as it goes: one of them is our own, and a frame must not hold itself
-        frame = frames.pop()
+        thread, frame = frames.pop()
         while frame is not None:
-            _add_frame(roots, frame, own)
+            _add_frame(roots, frame, own, returns=thread == here and not own)
             frame = frame.f_back
     for left in _frames_left() if at_end else []:
-        _add_frame(roots, left, own)
+        _add_frame(roots, left, own, returns=False)
 
 
-def _add_frame(roots: Roots, frame: Any, own: bool) -> None:
-    file = frame.f_code.co_filename
-    if not file.startswith(_OURS) and is_own(file) == own:
-        roots.add(_locals(frame), f"{frame.f_code.co_name} ({os.path.basename(file)})")
+def _add_frame(roots: Roots, frame: Any, own: bool, returns: bool) -> None:
+    code = frame.f_code
+    file = code.co_filename
+    if file.startswith(_OURS) or is_own(file) != own:
+        return
+    place = f"{code.co_name} ({os.path.basename(file)})"
+    named = _locals(frame)
+    if not returns or code.co_flags & _CO_SUSPENDED:
+        roots.add(named, place)
+        return
+    closed = {*code.co_cellvars, *code.co_freevars}  # which other functions may keep
+    roots.add([one for one in named if one[0] in closed], place)
+    roots.add([one for one in named if one[0] not in closed], place, Function(code.co_name, file))
 
 
 def _frames_left() -> list[Any]:
