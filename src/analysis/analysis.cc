@@ -196,6 +196,7 @@ Result<Analysis> analyze_source(EventSource& source, const AnalysisOptions& opti
     if (!more) return std::unexpected(more.error());
     if (!*more) break;
     categories.begin_batch(batch, state);
+    if (find_leaks) holders.take_steps(source.tables(), batch.marks);
     if (batch.size() != 0 && analysis.events_read == 0) {
       analysis.first_time_ns = batch.time_ns.front();
     }

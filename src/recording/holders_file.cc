@@ -129,6 +129,12 @@ void give_one_path_to_each_object(std::vector<HoldersLook>* looks) {
 
 }  // namespace
 
+bool is_graph_of_few(const TensorHolder& holder) {
+  constexpr uint64_t kFew = 3, kMany = 16;
+  return holder.with_graph != 0 && holder.tensors <= kFew &&
+         holder.storages >= kMany * holder.tensors;
+}
+
 Result<ProcessHolders> parse_holders(std::string_view text) {
   JsonCheck check(SIZE_MAX);
   if (!Json::sax_parse(text, &check)) return fail_at(check.error_at, "not a holders file: not JSON");

@@ -44,6 +44,9 @@ struct TensorHolder {
   uint64_t entries = 0, most_entries = 0;
 };
 
+/// One to three tensors, as the state of a layer or two, with a graph of many blocks behind each.
+bool is_graph_of_few(const TensorHolder& holder);
+
 /// The process's memory as it was at a look: by the kernel, glibc's malloc, Python and PyTorch.
 struct MemoryAtLook {
   uint64_t resident_bytes = 0, anonymous_bytes = 0;

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <utility>
 
+#include "analysis/leaks/leak_period.h"
+
 namespace gpumemprof {
 namespace {
 
@@ -55,6 +57,24 @@ HolderStacks::HolderStacks(const std::vector<ProcessHolders>* holders) {
   if (!looks_.empty()) next_ns_ = looks_[0].look->time_ns;
 }
 
+void HolderStacks::take_steps(const Tables& tables, const std::vector<Mark>& marks) {
+  for (const Mark& mark : marks) {
+    if (looks_.empty() || mark.kind != MarkKind::kStep) continue;
+    if (mark.thread >= tables.threads.size()) continue;
+    const ProcessHolders* told = of_process(tables.threads[mark.thread].process, tables);
+    if (told) step_ends_[told].push_back(mark.time_ns);
+  }
+}
+
+bool HolderStacks::is_of_one_step(const Look& look, uint32_t holder,
+                                  const HeldByStack& held) const {
+  const auto ends = step_ends_.find(look.process);
+  if (!is_graph_of_few(look.look->holders[holder]) || ends == step_ends_.end()) return false;
+  if (ends->second.size() < kLeastSteps) return false;  // rounds are looked at instead
+  const auto end = std::ranges::lower_bound(ends->second, held.first_ns);
+  return end != ends->second.end() && *end >= held.last_ns;
+}
+
 void HolderStacks::take(const Tables& tables, const LiveState& state, const Ended* ended) {
   if (next_ >= looks_.size()) return;
   const std::vector<TensorHolder>& held = looks_[next_].look->holders;
@@ -98,9 +118,11 @@ void HolderStacks::resolve(Look& look, const Tables& tables, const LiveState& st
       std::vector<HeldByStack>& held = look.by_stack[uint64_t{device} << 32 | block.stack];
       const auto [place, is_new] = places.try_emplace({block.stack, known->second}, held.size());
       if (is_new) held.push_back({known->second});
-      ++held[place->second].blocks;
-      held[place->second].bytes += block.size_bytes;
-      held[place->second].viewed.add(viewed_of(*look.look, address, block.size_bytes));
+      held[place->second].add({.blocks = 1,
+                               .bytes = block.size_bytes,
+                               .viewed = viewed_of(*look.look, address, block.size_bytes),
+                               .first_ns = block.time_ns,
+                               .last_ns = block.time_ns});
     };
     for (const auto& [stack, site] : state.devices()[device].sites) {
       if (site.live_count == 0) continue;
@@ -172,12 +194,10 @@ HolderStacks::Held HolderStacks::most_of(uint32_t process, uint16_t device,
           returned_blocks += one.blocks;
           continue;
         }
-        held_by[one.holder].blocks += one.blocks;
+        held_by[one.holder].add(one);
         // A look at the end sees as garbage what somebody held until then.
         const bool is_named = look.look->holders[one.holder].owner != "nothing";
         known += is_named ? kNamed * one.blocks : one.blocks;
-        held_by[one.holder].bytes += one.bytes;
-        held_by[one.holder].viewed.add(one.viewed);
       }
     }
     if (!best.holder) {
@@ -199,6 +219,7 @@ HolderStacks::Held HolderStacks::most_of(uint32_t process, uint16_t device,
     const bool is_small_part =
         kSmallPart * held.blocks < live.blocks && kSmallPart * held.bytes < live.bytes;
     if (held.blocks < least_blocks || is_small_part) continue;
+    if (is_of_one_step(look, index_of_most, held)) continue;
     most_known = known;
     const TensorHolder& holder = look.look->holders[index_of_most];
     best = {.holder = &holder,

@@ -5,10 +5,12 @@
 #include <absl/container/flat_hash_map.h>
 #include <absl/container/flat_hash_set.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
 #include "recording/holders_file.h"
+#include "trace/event.h"
 #include "trace/live_state.h"
 #include "trace/tables.h"
 
@@ -29,6 +31,12 @@ struct HeldByStack {
   uint64_t blocks = 0;
   uint64_t bytes = 0;
   ViewedBlocks viewed;  ///< of these
+  uint64_t first_ns = UINT64_MAX, last_ns = 0;  ///< when they were made
+
+  void add(const HeldByStack& more) {
+    blocks += more.blocks, bytes += more.bytes, viewed.add(more.viewed);
+    first_ns = std::min(first_ns, more.first_ns), last_ns = std::max(last_ns, more.last_ns);
+  }
 };
 
 class HolderStacks {
@@ -36,6 +44,8 @@ class HolderStacks {
   /// `holders` must live as long; null: nobody was asked.
   explicit HolderStacks(const std::vector<ProcessHolders>* holders);
 
+  /// The marks of a batch, before its events: when steps ended.
+  void take_steps(const Tables& tables, const std::vector<Mark>& marks);
   /// When the next look was: before the first event that is not earlier, call take().
   uint64_t next_ns() const { return next_ns_; }
   /// A block that the first event after the look has ended: it is not in the state any more.
@@ -92,6 +102,9 @@ class HolderStacks {
     size_t look;
     uint32_t holder;
   };
+  /// Whether one step made the whole graph of a few tensors: what the last round leaves in a variable,
+  /// and no state that goes from step to step.
+  bool is_of_one_step(const Look& look, uint32_t holder, const HeldByStack& held) const;
   static uint64_t bytes_of(uint32_t holder, uint16_t device, const Look& look);
   void resolve(Look& look, const Tables& tables, const LiveState& state, const Ended* ended) const;
 
@@ -100,6 +113,7 @@ class HolderStacks {
   absl::flat_hash_map<const ProcessHolders*, std::vector<size_t>> looks_of_;
   std::vector<Awaited> awaited_;
   absl::flat_hash_set<uint64_t> followed_;  // process << 32 | stack, that have all awaited functions
+  absl::flat_hash_map<const ProcessHolders*, std::vector<uint64_t>> step_ends_;  // times
   size_t next_ = 0;
   uint64_t next_ns_ = UINT64_MAX;
 };

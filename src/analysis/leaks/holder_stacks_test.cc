@@ -20,8 +20,8 @@ struct Looked {
     told[0].pid = 5, told[0].start_ticks = 6;
     told[0].looks.push_back({.time_ns = 10, .holders = std::move(holders)});
   }
-  void block(uint64_t address, uint64_t size_bytes, uint32_t holder) {
-    state.adopt(0, address, {.size_bytes = size_bytes, .stack = kStack});
+  void block(uint64_t address, uint64_t size_bytes, uint32_t holder, uint64_t time_ns = 0) {
+    state.adopt(0, address, {.size_bytes = size_bytes, .time_ns = time_ns, .stack = kStack});
     told[0].looks[0].by_address[address] = holder;
   }
   HolderStacks::Held most() const {
@@ -110,6 +110,28 @@ TEST(HolderStacks, AFewLargeBlocksOfTheMomentHideNoHolderOfManySmallOnes) {
   EXPECT_EQ(looked.most().holder->name, "losses");  // 25 blocks > 8 * 3
   looked.block(20'000, 28'000, 1);
   EXPECT_EQ(looked.most().holder->owner, "nothing");  // 25 blocks < 8 * 4
+}
+
+/// Steps end at 100, 200, … The variable has one tensor with a graph of 40 blocks.
+TEST(HolderStacks, AGraphThatOneStepMadeIsNoStateOfManySteps) {
+  const auto holder_of = [](uint64_t first_ns, uint64_t steps) {
+    Looked looked(std::vector<TensorHolder>{
+        {.name = "p", .owner = "variable", .tensors = 1, .with_graph = 1, .storages = 40}});
+    looked.told[0].looks[0].time_ns = 10'000;
+    for (uint64_t i = 0; i < 40; ++i) looked.block(100 + 100 * i, 10, 0, first_ns + i);
+    looked.tables.threads = {{.process = 0, .tid = 5}};
+    std::vector<Mark> marks;
+    for (uint64_t i = 1; i <= steps; ++i)
+      marks.push_back({.kind = MarkKind::kStep, .time_ns = 100 * i});
+    HolderStacks holders(&looked.told);
+    holders.take_steps(looked.tables, marks);
+    holders.finish(looked.tables, looked.state);
+    return holders.most_of(0, 0, {kStack}, looked.tables).holder != nullptr;
+  };
+  EXPECT_FALSE(holder_of(210, 8));
+  EXPECT_TRUE(holder_of(190, 8)) << "of two";
+  EXPECT_TRUE(holder_of(210, 7)) << "too few steps: rounds are looked at";
+  EXPECT_TRUE(holder_of(810, 8)) << "after the last step";
 }
 
 /// A look at what a library's function has, which runs on the main thread, and the stacks that follow.

@@ -48,10 +48,7 @@ bool keeps_graphs(const LeakEvidence& e) {
 }
 /// A few tensors, the state of a recurrent layer or two, with the graph of many steps behind them.
 bool is_carried_on(const LeakEvidence& e) {
-  constexpr uint64_t kFew = 3, kMany = 16;
-  return has_graph(e) && e.holder->tensors <= kFew &&
-         e.holder->storages >= kMany * e.holder->tensors && !e.holder->side_by_side &&
-         !e.grows_one_block;
+  return e.holder && is_graph_of_few(*e.holder) && !e.holder->side_by_side && !e.grows_one_block;
 }
 
 /// A number in a variable is a sum of losses, most often; what a module keeps is its state.
