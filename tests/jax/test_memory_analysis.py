@@ -32,6 +32,20 @@ print(json.dumps([dataclasses.asdict(plain), dataclasses.asdict(donated)]))
     assert plain["unknown"] == {k: v for k, v in plain["unknown"].items() if plain[k] is None}
 
 
+def test_the_peak_has_the_temporaries_that_jaxlib_leaves_out_of_its_own(tmp_path):
+    plan = run(tmp_path, """
+import dataclasses, json, jax, jax.numpy as jnp
+from gpumemprof import jax_memory_analysis
+def loss(h, xs):
+    return jax.lax.scan(lambda h, x: (jnp.sin(h + x), None), h, xs)[0].sum()
+compiled = jax.jit(jax.grad(loss)).lower(jnp.ones((128, 128)), jnp.ones(100)).compile()
+print(json.dumps(dataclasses.asdict(jax_memory_analysis(compiled))))
+""")
+    array = 128 * 128 * 4
+    assert plan["temp_bytes"] >= 100 * array  # each step's cosine is saved for the gradient
+    assert plan["peak_bytes"] is None or plan["peak_bytes"] >= 102 * array + 100 * 4  # + argument and gradient
+
+
 class Compiled:
     def __init__(self, said):
         self.said = said
@@ -59,6 +73,18 @@ def test_what_an_older_jaxlib_does_not_say_is_none_with_the_reason(analyse):
     assert found.argument_bytes == 12
     assert found.peak_bytes is None and found.unknown["peak_bytes"] == "this jaxlib does not give peak_memory_in_bytes"
     assert found.temp_bytes is None and "temp_bytes" in found.unknown
+
+
+def statistics(peak):
+    class Statistics:
+        argument_size_in_bytes, output_size_in_bytes, alias_size_in_bytes = 700, 300, 200
+        temp_size_in_bytes, peak_memory_in_bytes = 5000, peak
+    return Statistics
+
+
+@pytest.mark.parametrize(("said", "peak"), [(828, 700 + 300 - 200 + 5000), (6000, 6000)])
+def test_a_peak_is_at_least_all_that_one_call_allocates(analyse, said, peak):
+    assert analyse(Compiled(statistics(said))).peak_bytes == peak
 
 
 def test_a_backend_that_has_no_answer_is_a_reason_and_no_exception(analyse):
