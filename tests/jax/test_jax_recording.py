@@ -148,3 +148,33 @@ def test_attached_after_the_import_it_counts_what_comes_then(tmp_path):
     events = harness.events(tmp_path / "recording")
     blocks = [e for e in events if e["size_bytes"] in (5000 * 4, 7777 * 4)]
     assert [(e["action"], e["size_bytes"]) for e in blocks] == [("alloc", 7777 * 4), ("free_completed", 7777 * 4)]
+
+
+STEPS = 30
+REPLACES = f"""
+import jax, jax.numpy as jnp, gpumemprof
+jax.config.update("jax_cpu_enable_async_dispatch", False)
+@jax.jit
+def step(weights, x):
+    for w in weights * 6:
+        x = jnp.tanh(x @ w)  # XLA makes and drops buffers of its own for each, after the outputs
+    return [w * 0.999 for w in weights], x.argmax(-1)
+weights, kept = [jnp.ones((256, 256)) for _ in range(24)], []
+for i in range({STEPS}):
+    x = jnp.full((128, 256), float(i))
+    weights, prediction = step(weights, x)
+    kept.append(prediction)
+    gpumemprof.step()
+"""
+
+
+def test_weights_that_one_call_makes_beside_what_is_kept_are_not_kept(tmp_path):
+    program = tmp_path / "replaces.py"
+    program.write_text(REPLACES)
+    folder = harness.record(tmp_path / "replaces", [python(), program], ["-q"], env=environment(tmp_path), timeout=120).ok().folder
+    (leak,) = [one for one in harness.analysis(folder)["findings"] if one["kind"] == "leak"]
+    prediction = 128 * 4
+    assert leak["evidence"]["bytes_a_step"] == prediction
+    assert leak["bytes"] == (STEPS - 1) * prediction, "no weights; the first call has another stack"
+    text = " ".join(harness.execute([harness.COMMAND, "analyze", folder]).ok().stdout.decode().split())
+    assert "Then stop the leak (14.5 KiB of it in this peak)" in text

@@ -343,6 +343,16 @@ std::map<const LeakGroup*, std::string> what_grows_with(
   return out;
 }
 
+/// What the stacks of a leak have of the device's peak, with what they make and drop.
+std::optional<uint64_t> stacks_bytes_at_peak(const Finding& finding, const DeviceAnalysis& device) {
+  if (finding.stacks.empty() || finding.device != device.device) return {};
+  const absl::flat_hash_set<uint32_t> stacks(finding.stacks.begin(), finding.stacks.end());
+  uint64_t bytes = 0;
+  for (const Holder& holder : device.holders_at_peak)
+    if (stacks.contains(holder.stack)) bytes += holder.bytes;
+  return bytes;
+}
+
 }  // namespace
 
 void add_leak_findings(const std::vector<ProcessHistory>& histories, const Tables& tables,
@@ -417,12 +427,12 @@ void add_leak_findings(const std::vector<ProcessHistory>& histories, const Table
 }
 
 std::optional<uint64_t> leak_bytes_at_peak(const Finding& finding, const DeviceAnalysis& device) {
-  if (finding.stacks.empty() || finding.device != device.device) return {};
-  const absl::flat_hash_set<uint32_t> stacks(finding.stacks.begin(), finding.stacks.end());
-  uint64_t bytes = 0;
-  for (const Holder& holder : device.holders_at_peak)
-    if (stacks.contains(holder.stack)) bytes += holder.bytes;
-  return bytes;
+  const auto at_peak = stacks_bytes_at_peak(finding, device);
+  // One stack may make other blocks, too: a leak had no more at the peak than at the end, where it
+  // was not dropped in between.
+  const uint64_t* grown = find_figure(finding, "grown_bytes");
+  if (!at_peak || !finding.bytes || !grown || *finding.bytes < *grown) return at_peak;
+  return std::min(*at_peak, *finding.bytes);
 }
 
 bool is_small_part_of_peak(const Finding& finding, const DeviceAnalysis& device) {
@@ -432,7 +442,7 @@ bool is_small_part_of_peak(const Finding& finding, const DeviceAnalysis& device)
 }
 
 bool keeps_inputs(const Finding& finding, const DeviceAnalysis& device) {
-  const auto at_peak = leak_bytes_at_peak(finding, device);
+  const auto at_peak = stacks_bytes_at_peak(finding, device);
   // Beside batches there may be graphs.
   const bool may_have_graphs = finding.name == "activations_kept";
   if (finding.name != kGrowth && !may_have_graphs) return false;

@@ -30,7 +30,7 @@ struct LeakContext {
 void add_leak_findings(const std::vector<ProcessHistory>& histories, const Tables& tables,
                        const LeakContext& context, Analysis* analysis);
 
-/// What the stacks of a leak have of the device's peak; absent where its stacks are unknown, or it is
+/// What a leak has of the device's peak, at most; absent where its stacks are unknown, or it is
 /// another device's.
 std::optional<uint64_t> leak_bytes_at_peak(const Finding& finding, const DeviceAnalysis& device);
 

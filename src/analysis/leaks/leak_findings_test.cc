@@ -107,6 +107,46 @@ TEST(LeakFindings, WhatAVariableHasUntilTheNextStepIsNotKept) {
   EXPECT_EQ(found[0].bytes, 100u * 256);
 }
 
+/// As a jitted function of JAX, of which one stack makes the new weights and what is kept.
+TEST(LeakFindings, WeightsThatEachStepReplacesAreNotKeptThoughAWindowGoesOnAfterAStep) {
+  constexpr uint64_t kWeights = 24, kSteps = 40;
+  Tables tables;
+  tables.processes.resize(1), tables.threads.resize(1);
+  tables.devices.push_back({.type = 0, .size_is_requested = true});
+  const uint32_t file = tables.strings.intern("/srv/me/train.py");
+  const auto line = [&](uint32_t number) {
+    return tables.stacks.push(0, tables.stacks.intern_frame({.file = file, .line = number}));
+  };
+  const uint32_t call = line(7), work = line(8);
+  EventBatch events;
+  uint64_t time = 0;
+  const auto allocate = [&](uint64_t address, uint64_t bytes, uint32_t stack) {
+    append(&events, {.time_ns = ++time, .address = address, .size_bytes = bytes, .stack = stack});
+  };
+  const auto free = [&](uint64_t address) {
+    append(&events, {.time_ns = ++time, .action = Action::kFreeCompleted, .address = address});
+  };
+  const auto weight = [](uint64_t step, uint64_t i) { return 100 * (1 + step % 2) + i; };
+  for (uint64_t step = 0; step < kSteps; ++step) {
+    for (uint64_t i = 0; i < kWeights; ++i) allocate(weight(step, i), 2000, call);
+    allocate(1000 + step, 64, call);
+    for (int i = 0; i < 200; ++i) allocate(1, 50, work), free(1);
+    for (uint64_t i = 0; step != 0 && i < kWeights; ++i) free(weight(step - 1, i));
+    events.marks.push_back({.before_event = static_cast<uint32_t>(events.size())});
+  }
+  MemorySource source(std::move(events));
+  source.mutable_tables() = std::move(tables);
+  AnalysisOptions options;
+  options.find_leaks = true;
+  const Analysis analysis = *analyze_source(source, options);
+  const auto leak = std::ranges::find(analysis.findings, FindingKind::kLeak, &Finding::kind);
+  ASSERT_NE(leak, analysis.findings.end());
+  EXPECT_EQ(*find_figure(*leak, "bytes_a_step"), 64u);
+  EXPECT_EQ(leak->bytes, kSteps * 64) << "and no weights of the last step or the one before";
+  EXPECT_EQ(leak_bytes_at_peak(*leak, analysis.devices[0]), kSteps * 64);
+  EXPECT_TRUE(is_small_part_of_peak(*leak, analysis.devices[0]));
+}
+
 TEST(LeakFindings, WhatIsJoinedAfterTheLastRoundIsNoFindingThoughTheLineHasAVariable) {
   Program program{.keeps_bytes = 256, .variable_bytes = 3 << 19};
   program.joined_bytes = 100 * 256;

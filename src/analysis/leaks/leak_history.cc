@@ -34,13 +34,33 @@ void merge_pairs(std::vector<HeldCell>* cells) {
   all.resize(out);
 }
 
+/// By window: the steps that had ended, or where none is marked, the windows.
+std::vector<uint64_t> ends_of_windows(const ProcessHistory& history) {
+  std::vector<uint64_t> out;
+  const bool is_marked = std::ranges::any_of(history.steps, [](uint32_t steps) { return steps != 0; });
+  for (const uint32_t steps : history.steps)
+    out.push_back((out.empty() ? 0 : out.back()) + (is_marked ? steps : 1));
+  return out;
+}
+
 /// The mean would be that of what a stack makes and drops, where it makes blocks of several sizes.
+/// Each step counts once: what the last one has made, and the next will replace, may be most.
 void tell_median_sizes(ProcessHistory* history) {
-  absl::flat_hash_map<SiteKey, std::vector<uint64_t>> sizes;
-  for (const KeptBlock& block : history->kept) sizes[site_key_of(block)].push_back(block.size_bytes);
+  const std::vector<uint64_t> ends = ends_of_windows(*history);
+  absl::flat_hash_map<SiteKey, std::map<uint64_t, std::vector<uint64_t>>> sizes;  // by step
+  for (const KeptBlock& block : history->kept) {
+    const auto window = std::ranges::lower_bound(history->end_ns, block.time_ns);
+    const bool is_timed = window != history->end_ns.end();
+    sizes[site_key_of(block)][is_timed ? ends[window - history->end_ns.begin()] : 0].push_back(
+        block.size_bytes);
+  }
   for (SiteHistory& site : history->sites) {
     const auto live = sizes.find(site_key_of(site));
-    if (live != sizes.end()) site.median_live_bytes = upper_median(std::move(live->second));
+    if (live == sizes.end()) continue;
+    std::vector<uint64_t> medians;
+    for (auto& [step, of_step] : live->second)
+      medians.push_back(upper_median(std::move(of_step)));
+    site.median_live_bytes = upper_median(std::move(medians));
   }
 }
 
@@ -82,7 +102,7 @@ struct LeakGatherer::Running {
   uint64_t allocs = 0, allocs_a_window = 1, allocs_in_window = 0;
   size_t cells = 0;
   std::vector<uint32_t> steps;
-  std::vector<uint64_t> end_ns;
+  std::vector<uint64_t> end_ns, step_ns;
   std::vector<Open> sites;
   absl::flat_hash_set<uint32_t> state_names;
   LoaderTurns turns;
@@ -118,7 +138,7 @@ void LeakGatherer::begin_batch(const EventBatch& batch, const Tables& tables,
     std::unique_ptr<Running>& process = processes_[known.process];
     if (!process) {
       process = std::make_unique<Running>();
-      process->end_ns.push_back(0), process->steps.push_back(0);
+      process->end_ns.push_back(0), process->steps.push_back(0), process->step_ns.push_back(0);
     }
     device.process = process.get();
     device.has_sizes = is_jax(known);
@@ -225,13 +245,14 @@ void LeakGatherer::next_window(Running& process) {
       const size_t second = std::min(2 * i + 1, process.end_ns.size() - 1);
       process.end_ns[i] = process.end_ns[second];
       process.steps[i] = process.steps[2 * i] + (second == 2 * i ? 0 : process.steps[second]);
+      process.step_ns[i] = std::max(process.step_ns[2 * i], process.step_ns[second]);
     }
-    process.end_ns.resize(half), process.steps.resize(half);
+    process.end_ns.resize(half), process.steps.resize(half), process.step_ns.resize(half);
     process.allocs_a_window *= 2;
   }
   process.allocs_in_window = 0;
   process.end_ns.push_back(process.end_ns.back());
-  process.steps.push_back(0);
+  process.steps.push_back(0), process.step_ns.push_back(0);
 }
 
 void LeakGatherer::take_marks(size_t until_event) {
@@ -242,7 +263,10 @@ void LeakGatherer::take_marks(size_t until_event) {
     if (mark.thread >= tables_->threads.size()) continue;
     const auto process = processes_.find(tables_->threads[mark.thread].process);
     if (process == processes_.end()) continue;
-    if (mark.kind == MarkKind::kStep) ++process->second->steps.back();
+    if (mark.kind == MarkKind::kStep) {
+      ++process->second->steps.back();
+      process->second->step_ns.back() = process->second->end_ns.back() + 1;
+    }
     const bool is_state = mark.kind == MarkKind::kRole &&
                           mark.value == static_cast<uint64_t>(StorageRole::kOptimizerState);
     if (is_state && mark.text != 0) process->second->state_names.insert(mark.text);
@@ -306,6 +330,7 @@ std::vector<ProcessHistory> LeakGatherer::finish(
     history.process = index;
     history.allocs = process->allocs, history.allocs_a_window = process->allocs_a_window;
     history.steps = std::move(process->steps), history.end_ns = std::move(process->end_ns);
+    history.step_ns = std::move(process->step_ns);
     history.state_names = process->state_names.size();
     for (Open& site : process->sites) {
       if (site.before_frees == process->allocs) {

@@ -32,7 +32,7 @@ struct SiteHistory {
   uint64_t told_by_bytes = 0;  ///< the size of each of its blocks; 0 where the stack tells them
   uint64_t alloc_count = 0, alloc_bytes = 0;
   uint64_t live_bytes = 0, live_count = 0;  ///< right after the process's last allocation
-  uint64_t median_live_bytes = 0;           ///< size of one of these blocks; 0 where none is left
+  uint64_t median_live_bytes = 0;           ///< size of one of these blocks that stay; 0 where none is left
   uint64_t first_alloc = 0, last_alloc = 0;  ///< which of the process's allocations; from 1
   uint64_t largest_bytes = 0;                ///< of one block
   uint64_t larger_count = 0, larger_bytes = 0;  ///< blocks that were larger than all before
@@ -63,6 +63,8 @@ struct ProcessHistory {
   uint64_t allocs_a_window = 1;    ///< every window but the last has as many
   std::vector<uint32_t> steps;     ///< by window: steps of the program that ended in it (marks)
   std::vector<uint64_t> end_ns;    ///< by window: time of its last allocation
+  /// By window: when the last of its steps had ended, right after an allocation; 0: none ended in it.
+  std::vector<uint64_t> step_ns;
   std::vector<SiteHistory> sites;  ///< in the order in which they first allocated
   std::vector<KeptBlock> kept;     ///< as LiveState has them, in no order
   uint64_t state_names = 0;  ///< names that storages of optimizers' state were given, each once

@@ -354,7 +354,11 @@ std::optional<FewTimes> few_times(const Leak& leak) {
 
 uint64_t time_after(uint64_t steps, const ProcessHistory& history, const Period& period) {
   for (uint32_t window = 0; window < period.done.size(); ++window) {
-    if (period.done[window] >= steps) return history.end_ns[window];
+    if (period.done[window] < steps) continue;
+    // A window may go on after a step's end.
+    const bool is_marked = period.from == Period::From::kMarks && window < history.step_ns.size() &&
+                           history.step_ns[window] != 0;
+    return is_marked ? history.step_ns[window] : history.end_ns[window];
   }
   return 0;
 }
