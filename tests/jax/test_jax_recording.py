@@ -122,6 +122,8 @@ def test_a_list_that_keeps_an_output_of_each_round_grows_by_its_size_though_jaxs
     hidden = 1024 * 512 * 4
     assert (finding["bytes"], finding["evidence"]["bytes_a_step"]) == (30 * hidden, hidden)
     assert finding["title"].startswith("blocks of 2.00 MiB without a stack keep 2.00 MiB more with every round of a loop")
+    text = " ".join(harness.execute([harness.COMMAND, "analyze", folder]).ok().stdout.decode().split())
+    assert "Next: mark the end of each step with gpumemprof.step(); jax.config.update(" in text
 
 
 def test_posix_memalign_of_others_is_neither_recorded_nor_counted(tmp_path):

@@ -144,13 +144,28 @@ class Decision {
     if (requested != 0) return say_lower(requested);
     if (lack_of_snapshot(device_) == ReplayLack::kAllocations)
       return say("Next: record the history with torch.cuda.memory._record_memory_history().");
+    const bool is_of_jax = is_jax(device_at(tables_, device_.device));
+    // No plan of a compiled function tells what a program keeps.
+    if (const Finding* growth = is_of_jax ? growth_of_half() : nullptr)
+      return say(fmt::format("Next: {}; what grows has {} after the last allocation.",
+                             printable(growth->fix), share(*growth->bytes)));
     const std::string next =
-        is_jax(device_at(tables_, device_.device))
+        is_of_jax
             ? "Next: gpumemprof.jax_memory_analysis() tells what XLA plans for a compiled function."
         : was_looked_for() && advice_->advice.empty()
             ? next_without_advice(tables_, device_, folder_)
             : kNextIsAdvice;
     if (!next.empty()) say(next);
+  }
+
+  /// An "info", as no step is known: what grew in a loop has half of the peak or more.
+  const Finding* growth_of_half() const {
+    const auto is_it = [&](const Finding& one) {
+      return one.kind == FindingKind::kGrowthInLoop && is_here(one) && !one.fix.empty() &&
+             one.bytes.value_or(0) >= peak_ / 2;
+    };
+    const auto found = std::ranges::find_if(analysis_.findings, is_it);
+    return found == analysis_.findings.end() ? nullptr : &*found;
   }
 
   /// Where the host's memory grew by more than all that was recorded of it.
