@@ -4,8 +4,11 @@ namespace gpumemprof {
 
 CommonNames::CommonNames(const DiffSide& a, const DiffSide& b)
     : tables_{a.device == nullptr ? nullptr : a.tables, b.device == nullptr ? nullptr : b.tables} {
-  for (const bool of_b : {true, false})
-    if (tables_[of_b]) files_[of_b].resize(tables_[of_b]->strings.size());
+  for (const bool of_b : {true, false}) {
+    if (!tables_[of_b]) continue;
+    files_[of_b].resize(tables_[of_b]->strings.size());
+    functions_of_lines_[of_b].resize(tables_[of_b]->strings.size());
+  }
   if (tables_[0]) functions_of_a_.resize(tables_[0]->strings.size());
 }
 
@@ -21,6 +24,13 @@ uint32_t CommonNames::function(bool of_b, uint32_t id) {
   return functions_of_a_.of(id, [&] {
     const StringTable& of_other = tables_[1]->strings;
     return of_other.find(strings.get(id)).value_or(of_other.size() + id);
+  });
+}
+
+uint32_t CommonNames::function_of_line(bool of_b, uint32_t id) {
+  return functions_of_lines_[of_b].of(id, [&] {
+    const std::string_view name = tables_[of_b]->strings.get(id);
+    return aligned_.intern(name.substr(name.rfind('.') + 1));  // npos + 1 is 0
   });
 }
 

@@ -33,10 +33,13 @@ class CommonNames {
   uint32_t file(bool of_b, uint32_t id);
   /// A function has the id that its name has in B; one that B does not name, one above all of B's.
   uint32_t function(bool of_b, uint32_t id);
+  /// Without classes and outer functions, which graphs of TensorFlow and Pythons before 3.11 do not
+  /// name: "PINN.call" as "call". Beside a line it is as good as the whole name.
+  uint32_t function_of_line(bool of_b, uint32_t id);
 
  private:
   const Tables* tables_[2];  // null: that run has no such device
-  Memo files_[2], functions_of_a_;
+  Memo files_[2], functions_of_a_, functions_of_lines_[2];
   StringTable aligned_;
 };
 

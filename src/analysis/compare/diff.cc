@@ -44,8 +44,10 @@ class Aligner {
     return side.frames[with_lines].of(id, [&] {
       Frame frame = tables.stacks.frame(id);
       frame.file = names_.file(&side == &b_, frame.file);
-      frame.function = names_.function(&side == &b_, frame.function);
-      if (!with_lines) frame.line = 0;
+      const bool has_line = with_lines && frame.line != 0;
+      frame.function = has_line ? names_.function_of_line(&side == &b_, frame.function)
+                                : names_.function(&side == &b_, frame.function);
+      if (!has_line) frame.line = 0;
       if (with_lines && &side != &b_) {
         const auto moved = moved_.lines.find(id);
         if (moved != moved_.lines.end()) frame.line = moved->second;

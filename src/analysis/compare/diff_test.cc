@@ -88,6 +88,19 @@ TEST(Diff, StacksThatOnlyAllocatedHaveNoRowWhereLiveOnesAreAskedFor) {
   EXPECT_EQ(rows_of(diff_runs(sides[0], sides[1], DiffStacks::kEvery)), expected);
 }
 
+TEST(Diff, ALineIsTheSameWhetherItsFunctionIsToldWithItsClassOrNot) {
+  TestRun a, b;
+  a.alloc({{"train.py", 23, "PINN.call"}}, 100);
+  b.alloc({{"train.py", 23, "call"}}, 60);
+  b.alloc({{"train.py", 23, "forecall"}}, 7);
+  const Diff diff = diff_runs(a.read(), b.read());
+  ASSERT_EQ(diff.by_line.size(), 2u);
+  EXPECT_EQ(diff.by_line[0].a.peak_bytes, 100u);
+  EXPECT_EQ(diff.by_line[0].b.peak_bytes, 60u);
+  EXPECT_EQ(diff.by_line[1].change(), Change::kAppeared);
+  EXPECT_EQ(diff.by_stack.size(), 2u);
+}
+
 TEST(Diff, OtherPackagesFilesOfTheSameNameDoNotAlign) {
   TestRun a, b;
   a.alloc({{"/v/site-packages/torch/nn/functional.py", 5, "relu"}}, 100);
