@@ -16,6 +16,10 @@ std::string_view part_of_frame(std::string_view file, std::string_view function)
     if (is_called(function, "Layer.add_weight")) return "parameters";
     if (is_called(function, "Layer.__call__")) return "forward";
   }
+  // What a model's first call in a graph has put off until its end.
+  if (file.ends_with("/keras/src/backend/common/variables.py") &&
+      is_called(function, "initialize_all_variables"))
+    return "parameters";
   const auto is_in = [&](std::string_view part) { return file.find(part) != file.npos; };
   // The entries to the engine; autograd/function.py runs in a forward pass as well.
   if (file.ends_with("/torch/autograd/__init__.py") || file.ends_with("/torch/autograd/graph.py")) {
@@ -28,7 +32,8 @@ std::string_view part_of_frame(std::string_view file, std::string_view function)
 /// Whether the block is a layer's own variable, which an optimizer may have put into a new one: its
 /// name is in the layer's scope, that of an optimizer's state is in the optimizer's.
 bool is_parameter(const Work& work) {
-  return !work.layer.empty() && work.variable.size() > work.layer.size() &&
+  return !work.layer.empty() && !is_optimizer_scope(work.layer) &&
+         work.variable.size() > work.layer.size() &&
          work.variable.starts_with(work.layer) && work.variable[work.layer.size()] == '/';
 }
 

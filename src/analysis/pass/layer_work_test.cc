@@ -104,6 +104,23 @@ TEST(LayerWork, AnOptimizersOperationThatWritesAParameterMakesTheParameterAndEls
             "adam|optimizer");
 }
 
+TEST(LayerWork, AWeightIsAParameterThoughItsValueWasPutOffToTheEndOfTheFirstCall) {
+  EXPECT_EQ(work({{kPackages + "tensorflow/python/framework/func_graph.py", "func_graph_from_py_func"},
+                  {kKerasLayerFile, "Layer.__call__"},
+                  {kPackages + "keras/src/backend/common/variables.py", "initialize_all_variables"},
+                  {kPackages + "keras/src/initializers/random_initializers.py", "__call__"},
+                  {"<layer>", "rec"},
+                  {"<tensorflow>", "AddV2"}}),
+            "rec|parameters");
+}
+
+TEST(LayerWork, AnOptimizersStateIsNoParameterWhereItsLayerIsNotKnown) {
+  EXPECT_EQ(work({{"<tensorflow layer>", "adam"},
+                  {"<tensorflow variable>", "adam/rec_users_embeddings_momentum"},
+                  {"<tensorflow>", "adam/rec_users_embeddings_momentum/Initializer/zeros"}}),
+            "adam|optimizer");
+}
+
 /// "part|mode|layer bytes/count", largest first.
 std::vector<std::string> grouped(const std::vector<Holder>& holders, const Tables& tables) {
   std::vector<std::string> out;

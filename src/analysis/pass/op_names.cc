@@ -173,6 +173,10 @@ OperationName parse_operation_name(std::string_view name) {
   return out;
 }
 
+bool is_optimizer_scope(std::string_view scope) {
+  return is_optimizer(scope.substr(0, scope.find('/')));
+}
+
 /// What the Python frames of a stack say; the innermost that says something counts.
 struct WorkReader::FrameFacts {
   Phase phase = Phase::kUnknown;

@@ -32,6 +32,8 @@ struct OperationName {
   bool has_scope = false;  ///< so it ran in a graph: eager names are types alone
 };
 OperationName parse_operation_name(std::string_view name);
+/// Whether the first part of a scope is that in which an optimizer of Keras has its variables.
+bool is_optimizer_scope(std::string_view scope);
 
 /// The work that a stack was allocated for.
 struct Work {
