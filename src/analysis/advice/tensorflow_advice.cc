@@ -8,6 +8,7 @@
 
 #include "analysis/advice/practices.h"
 #include "analysis/leaks/leak_findings.h"
+#include "analysis/leaks/leak_names.h"
 #include "analysis/pass/op_names.h"
 #include "base/size.h"
 
@@ -166,19 +167,44 @@ bool is_of_tensorflow(const DeviceAnalysis& device, const Tables& tables) {
          tables.devices[device.device].layer != Layer::kDriver;
 }
 
-/// Why nothing of a step is suggested: most of the peak is leaks', which nothing else frees. Empty
-/// where it is not.
-std::string why_leaks_come_first(const Analysis& analysis, const DeviceAnalysis& device) {
-  uint64_t bytes = 0, leaks = 0;
+struct LeakAtPeak {
+  const Finding* finding;
+  uint64_t bytes;
+};
+
+std::vector<LeakAtPeak> leaks_at_peak(const Analysis& analysis, const DeviceAnalysis& device) {
+  std::vector<LeakAtPeak> out;
   for (const Finding& one : analysis.findings) {
     const bool is_part = std::ranges::find(device.parts, one.device) != device.parts.end();
     if (one.kind != FindingKind::kLeak || (one.device != device.device && !is_part)) continue;
-    bytes += leak_bytes_at_peak(one, device).value_or(one.bytes.value_or(0)), ++leaks;
+    out.push_back({&one, leak_bytes_at_peak(one, device).value_or(one.bytes.value_or(0))});
   }
-  if (2 * bytes <= device.figures.peak_bytes) return {};
-  return leaks == 1 ? "a leak has " + format_bytes(bytes) + " of the peak: end it, and record again"
-                    : std::to_string(leaks) + " leaks have " + format_bytes(bytes) +
-                          " of the peak: end them, and record again";
+  return out;
+}
+
+/// Why nothing of a step is suggested: most of the peak is leaks', which nothing else frees. Empty
+/// where it is not.
+std::string why_leaks_come_first(const std::vector<LeakAtPeak>& leaks, uint64_t peak_bytes) {
+  uint64_t bytes = 0;
+  for (const LeakAtPeak& leak : leaks) bytes += leak.bytes;
+  if (2 * bytes <= peak_bytes) return {};
+  return leaks.size() == 1
+             ? "a leak has " + format_bytes(bytes) + " of the peak: end it, and record again"
+             : std::to_string(leaks.size()) + " leaks have " + format_bytes(bytes) +
+                   " of the peak: end them, and record again";
+}
+
+/// Those that hold a 20th of the peak.
+void add_leaks(const std::vector<LeakAtPeak>& leaks, uint64_t peak_bytes, AdviceReport* report) {
+  constexpr uint64_t kLeastShareOfLeak = 20;
+  for (const auto& [finding, bytes] : leaks) {
+    if (bytes < kLeastBytes || bytes < peak_bytes / kLeastShareOfLeak) continue;
+    const bool is_named = !finding->name.empty() && finding->name != kGrowth;
+    Advice advice{is_named ? finding->name : "leak", finding->title, finding->fix, bytes,
+                  {{"kept_bytes", bytes}, {"peak_bytes", peak_bytes}}};
+    advice.stack = finding->stack;
+    report->advice.push_back(std::move(advice));
+  }
 }
 
 }  // namespace
@@ -197,7 +223,10 @@ AdviceReport advise_tensorflow(const Analysis& analysis, const Tables& tables) {
   report.applies = true;
   const Seen seen = seen_ops(tables);
   constexpr std::array kOfTheStep = {"tf_function", "mixed_precision", "tf_data"};
-  if (const std::string why = why_leaks_come_first(analysis, *main); !why.empty()) {
+  const std::vector<LeakAtPeak> leaks = leaks_at_peak(analysis, *main);
+  const uint64_t peak_bytes = main->figures.peak_bytes;
+  add_leaks(leaks, peak_bytes, &report);
+  if (const std::string why = why_leaks_come_first(leaks, peak_bytes); !why.empty()) {
     for (const char* kind : kOfTheStep) report.unknown.emplace_back(kind, why);
   } else if (seen.names) {
     const Share share = share_of(*main, tables);

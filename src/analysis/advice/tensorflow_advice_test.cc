@@ -118,6 +118,12 @@ TEST(TensorflowAdvice, LayersWithoutCastsCanTakeHalf) {
   EXPECT_EQ(report.advice[0].cost, "steps may take longer: most CPUs emulate half precision");
 }
 
+TEST(TensorflowAdvice, ALeakOfLessThanA20thOfThePeakIsNoSuggestion) {
+  Finding leak;
+  leak.kind = FindingKind::kLeak, leak.bytes = 2 * kMiB;
+  EXPECT_EQ(kinds(Recording().holds(42 * kMiB, kEagerCall, "MatMul").advice({leak})), Kinds{});
+}
+
 TEST(TensorflowAdvice, AScopeWithoutKerasIsNoLayer) {
   const auto report = Recording()
                           .holds(80 * kMiB, {"train.py"}, "stateless_uniform/RandomUniformV2")
@@ -132,8 +138,12 @@ TEST(TensorflowAdvice, BesideALeakOfMostOfThePeakNothingElseIsSuggested) {
   recording.holds(42 * kMiB, kEagerCall, "RandomStandardNormal");
   Finding leak;
   leak.kind = FindingKind::kLeak, leak.bytes = 22 * kMiB;
+  leak.name = "function_retraced", leak.title = "train.py:7 keeps more", leak.fix = "make it once";
   const auto report = recording.advice({leak});
-  EXPECT_EQ(kinds(report), Kinds{});
+  ASSERT_EQ(kinds(report), Kinds{"function_retraced"});
+  EXPECT_EQ(report.advice[0].bytes, 22 * kMiB);
+  EXPECT_EQ(report.advice[0].title, leak.title);
+  EXPECT_EQ(report.advice[0].fix, leak.fix);
   EXPECT_EQ(report.unknown[0],
             (std::pair<std::string, std::string>(
                 "tf_function", "a leak has 22.0 MiB of the peak: end it, and record again")));
