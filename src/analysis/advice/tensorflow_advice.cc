@@ -11,6 +11,7 @@
 #include "analysis/leaks/leak_names.h"
 #include "analysis/pass/op_names.h"
 #include "base/size.h"
+#include "trace/label_frames.h"
 
 namespace gpumemprof {
 namespace {
@@ -32,11 +33,19 @@ bool makes_variable(const Tables& tables, uint32_t stack) {
   }) != 0;
 }
 
+bool is_in_named_layer(const Tables& tables, uint32_t stack) {
+  return tables.stacks.find_node(stack, [&](const Frame& frame) {
+    return tables.strings.get(frame.file) == kLayerScopeFile;
+  }) != 0;
+}
+
 struct Share {
   uint64_t eager = 0, input = 0, layers = 0, peak = 0;
 };
 
 Share share_of(const DeviceAnalysis& device, const Tables& tables) {
+  // Without Keras' names every scope may be a layer.
+  const bool are_layers_named = tables.strings.find(kLayerScopeFile).has_value();
   Share share{.peak = device.figures.peak_bytes};
   WorkReader reader(tables);
   // What a variable took over, or a list keeps, is there in a graph as well.
@@ -45,13 +54,17 @@ Share share_of(const DeviceAnalysis& device, const Tables& tables) {
   for (const Holder& holder : device.holders_at_peak) {
     const Work work = reader.of(holder.stack);
     if (work.mode == ExecutionMode::kGraph) {
-      const bool is_layer = work.phase == Phase::kForward || work.phase == Phase::kGradient;
+      const bool is_layer = (work.phase == Phase::kForward || work.phase == Phase::kGradient) &&
+                            (!are_layers_named || is_in_named_layer(tables, holder.stack));
       if (is_layer && !work.layer.empty() && !is_of_loss(work.layer)) share.layers += holder.bytes;
     } else if (work.mode == ExecutionMode::kEager && work.phase != Phase::kOptimizer) {
       if (work.operation == "_EagerConst" || work.operation == "Const")
         share.input += holder.bytes;
       else if (work.phase != Phase::kInput && !makes_variable(tables, holder.stack))
-        share.eager += holder.bytes - std::min(holder.bytes, kept[holder.stack]);
+        share.eager +=
+            holder.bytes - (work.phase == Phase::kGradient
+                                ? 0  // those of the last step are there at the end, too
+                                : std::min(holder.bytes, kept[holder.stack]));
     }
   }
   return share;

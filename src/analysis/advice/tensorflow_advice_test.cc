@@ -100,6 +100,14 @@ TEST(TensorflowAdvice, WhatIsKeptToTheEndIsKeptInAGraphAsWell) {
   EXPECT_EQ(kinds(Recording().holds(64 * kMiB, kEagerCall, "MatMul").advice()), Kinds{});
 }
 
+TEST(TensorflowAdvice, GradientsOfTheLastStepAreOfEagerOperationsThoughTheyAreThereAtTheEnd) {
+  const std::vector<std::string> tape{"train.py",
+                                      std::string(kSite) + "tensorflow/python/eager/backprop.py"};
+  const auto report = Recording().holds(22 * kMiB, tape, "MatMul").advice();
+  ASSERT_EQ(kinds(report), Kinds{"tf_function"});
+  EXPECT_EQ(report.advice[0].bytes, 22 * kMiB);
+}
+
 TEST(TensorflowAdvice, VariablesAreEagerByNature) {
   EXPECT_EQ(kinds(Recording().holds(64 * kMiB, kNewVariable, "StatelessRandomUniformV2").advice()),
             Kinds{});
@@ -122,6 +130,17 @@ TEST(TensorflowAdvice, ALeakOfLessThanA20thOfThePeakIsNoSuggestion) {
   Finding leak;
   leak.kind = FindingKind::kLeak, leak.bytes = 2 * kMiB;
   EXPECT_EQ(kinds(Recording().holds(42 * kMiB, kEagerCall, "MatMul").advice({leak})), Kinds{});
+}
+
+TEST(TensorflowAdvice, AScopeThatKerasDoesNotNameIsNoLayerBesideThoseThatItNames) {
+  const auto report =
+      Recording()
+          .holds(16 * kMiB, kExecutor, "stateless_random_normal/StatelessRandomNormalV2")
+          .holds(8 * kMiB, {"<layer>"}, "StatefulPartitionedCall/rec_1/dense_1/Relu")
+          .holds(64, kNewVariable, "Mul")
+          .advice();
+  ASSERT_EQ(kinds(report), Kinds{"mixed_precision"});
+  EXPECT_EQ(report.advice[0].evidence[0].second, 8 * kMiB) << "a data set that cache() keeps is none";
 }
 
 TEST(TensorflowAdvice, AScopeWithoutKerasIsNoLayer) {
