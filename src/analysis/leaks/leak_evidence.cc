@@ -53,10 +53,18 @@ bool is_graph_building(std::string_view file, std::string_view) {
   return path_ends_with(file, "/tensorflow/python/framework/func_graph.py");
 }
 
-/// Of a tf.function: tracing it, or running what was traced.
+/// Of a tf.function: tracing it, running what was traced, or an operation of its graph.
 bool is_function_call(std::string_view file, std::string_view function) {
-  return is_graph_building(file, function) ||
+  return is_graph_building(file, function) || (file == kOperationFile && function == kMadeBy) ||
          path_has(file, "/tensorflow/python/eager/polymorphic_function/");
+}
+
+/// An object of TensorFlow's runtime that an eager operation made: its kernel.
+bool is_of_kernel(const Tables& tables, uint32_t stack) {
+  const auto is_internal = [](std::string_view file, std::string_view) {
+    return file == kInternalFile;
+  };
+  return any_frame(tables, stack, is_internal) && !any_frame(tables, stack, is_function_call);
 }
 
 bool is_mode(std::string_view file, std::string_view) { return file == kModeFile; }
@@ -219,6 +227,8 @@ LeakEvidence evidence_of(const Leak& leak, const AllLeaks& all, const Tables& ta
   };
   out.without_graph = share_of_stacks(leak, is_without) > 1 - 1e-9;
   out.in_tracing = leak.is_retraced && share(leak, tables, is_function_call) > kMost;
+  out.is_of_kernels =
+      share_of_stacks(leak, [&](uint32_t s) { return is_of_kernel(tables, s); }) > kMost;
   out.in_line_of_caches = told_of.is_cache && is_line_of_caches(leak, told_of, tables);
   out.in_cache = out.in_line_of_caches ||
                  (told_of.is_cache && share_of_stacks(leak, told_of.is_cache) > kMost);

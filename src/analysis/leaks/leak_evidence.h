@@ -26,6 +26,7 @@ struct LeakEvidence : HolderStacks::Held {
   bool without_graph = false;  ///< all of it under no_grad or inference_mode (where it is told)
   /// Most of it was made in calls of a function of TensorFlow's that is traced again and again.
   bool in_tracing = false;
+  bool is_of_kernels = false;  ///< most of it are TensorFlow's own objects for eager operations
   bool in_cache = false;       ///< most of it is a KV cache by its category
   /// All of it was made as caches are that the same line made for another model.
   bool in_line_of_caches = false;

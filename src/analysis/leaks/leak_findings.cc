@@ -184,9 +184,9 @@ Kind kind_of(const LeakGroup& group) {
             "if not all of them are needed, keep the best or the last one alone", few};
   }
   // A block that is copied into a larger one in every round is no data that is loaded, unless it is
-  // used when the loop is over. No more are graphs of functions.
+  // used when the loop is over. No more are graphs of functions, and kernels.
   const bool may_be_data = (!group.evidence.grows_one_block || group.whole.is_used_after) &&
-                           !group.evidence.in_tracing;
+                           !group.evidence.in_tracing && !group.evidence.is_of_kernels;
   if (!group.whole.are_steps && may_be_data) {
     return {FindingKind::kGrowthInLoop, "round of a loop",
             "no step is known; it may be data being loaded",
@@ -257,9 +257,10 @@ Finding leak_finding(const LeakGroup& group, const Tables& tables, const Analysi
   const Kind kind = kind_of(group);
   const auto of_exceptions = bytes_of_exceptions(group);
   const bool is_leak = kind.kind == FindingKind::kLeak;
+  const bool is_part = of_exceptions || group.evidence.in_tracing;
   Finding finding{.kind = kind.kind,
                   .name = is_leak ? group.name->name : "",
-                  .title = who_keeps(group, tables) + (of_exceptions ? "at least " : "") +
+                  .title = who_keeps(group, tables) + (is_part ? "at least " : "") +
                            how_often(leak, kind) + ": " + kind.title,
                   .bytes = of_exceptions.value_or(leak.live_bytes),
                   .evidence = {{"bytes_a_step", a_step},
@@ -396,6 +397,8 @@ void add_leak_findings(const std::vector<ProcessHistory>& histories, const Table
       LeakLimit limit = limit_of(group.whole, room);
       if (limit.limit_bytes && bytes_of_exceptions(group))
         limit.why_unknown = "the exceptions keep more than these lines";
+      if (limit.limit_bytes && group.evidence.in_tracing)
+        limit.why_unknown = "most of what traced graphs keep is malloc's, and not in these figures";
       if (!ends_by_itself(group, finding, room)) add_limit(group.whole, limit, &finding);
     }
     if (is_host_blocks(device) || is_tensorflow(device) || is_jax(device)) {

@@ -5,7 +5,9 @@
 #include <string_view>
 #include <tuple>
 
+#include "analysis/pass/layer_work.h"
 #include "analysis/statistics/statistics.h"
+#include "trace/own_code.h"
 
 namespace gpumemprof {
 namespace {
@@ -63,33 +65,80 @@ bool is_saved_for(const LeakGroup& saved, const LeakGroup& made) {
          saved.whole.period_from == made.whole.period_from;
 }
 
-/// A graph keeps inputs and targets, too, which no module made: these lines have no name of their
-/// own, but were saved for it or rise in the same steps.
-void join_what_graphs_keep(std::vector<LeakGroup>* groups, uint64_t* steps) {
-  std::map<std::pair<uint32_t, uint16_t>, std::vector<size_t>> in_modules;  // by process, device
+/// What may join does so with the first group of its process and device that takes lines and that it
+/// belongs to.
+void join(std::vector<LeakGroup>* groups, auto may_join, auto takes, auto belongs,
+          uint64_t* steps) {
+  std::map<std::pair<uint32_t, uint16_t>, std::vector<size_t>> takers;  // by process, device
   for (size_t i = 0; i < groups->size(); ++i) {
     const LeakGroup& group = (*groups)[i];
-    const bool may_join = !group.evidence.holder && group.evidence.in_module &&
-                          !is_unknown(group.evidence, *group.name);
-    if (may_join) in_modules[{group.whole.process, group.whole.device}].push_back(i);
+    if (may_join(group) || !takes(group)) continue;
+    takers[{group.whole.process, group.whole.device}].push_back(i);
   }
+  if (takers.empty()) return;
   std::vector<bool> has_joined(groups->size());
   for (size_t i = 0; i < groups->size(); ++i) {
-    const LeakGroup& unknown = (*groups)[i];
-    const auto near = in_modules.find({unknown.whole.process, unknown.whole.device});
-    if (near == in_modules.end() || !is_unknown(unknown.evidence, *unknown.name)) continue;
-    if (unknown.evidence.without_graph) continue;
+    const LeakGroup& other = (*groups)[i];
+    const auto near = takers.find({other.whole.process, other.whole.device});
+    if (near == takers.end() || !may_join(other)) continue;
     for (const size_t at : near->second) {
       LeakGroup& known = (*groups)[at];
       ++*steps;
-      if (!is_saved_for(unknown, known) && !rise_together(unknown.whole, known.whole)) continue;
-      known.lines.push_back(unknown.lines.front());
-      add(*unknown.lines.front(), &known.whole);
+      if (!belongs(other, known)) continue;
+      known.lines.insert(known.lines.end(), other.lines.begin(), other.lines.end());
+      add(other.whole, &known.whole);
       has_joined[i] = true;
       break;
     }
   }
   erase_marked(has_joined, groups);
+}
+
+/// A graph keeps inputs and targets, too, which no module made: these lines have no name of their
+/// own, but were saved for it or rise in the same steps.
+void join_what_graphs_keep(std::vector<LeakGroup>* groups, uint64_t* steps) {
+  const auto takes = [](const LeakGroup& group) {
+    return !group.evidence.holder && group.evidence.in_module;
+  };
+  const auto belongs = [](const LeakGroup& unknown, const LeakGroup& known) {
+    return !unknown.evidence.without_graph &&
+           (is_saved_for(unknown, known) || rise_together(unknown.whole, known.whole));
+  };
+  const auto may_join = [](const LeakGroup& group) {
+    return is_unknown(group.evidence, *group.name);
+  };
+  join(groups, may_join, takes, belongs, steps);
+}
+
+/// More than half of it are variables, or what operations of a graph made that have no line of the
+/// program's.
+bool is_of_functions(const LeakGroup& group, const Tables& tables, WorkReader* reader) {
+  double bytes_a_step = 0;
+  for (const LeakStack& one : group.whole.stacks) {
+    const auto [work, where] = stack_work_of(tables, one.stack, reader);
+    const bool is_variable = where.part == "parameters" || where.part == "variable handles" ||
+                             where.part == phase_name(Phase::kOptimizer);
+    const bool is_of_graph =
+        work.mode == ExecutionMode::kGraph && own_node(tables, one.stack) == 0;
+    if (is_variable || is_of_graph) bytes_a_step += one.growth.bytes_a_step;
+  }
+  return 2 * bytes_a_step > group.whole.bytes_a_step;
+}
+
+/// The trace of a function keeps the variables of the model that it was traced for, each of which was
+/// made by a kernel of its own.
+void join_what_traces_keep(std::vector<LeakGroup>* groups, const Tables& tables, uint64_t* steps) {
+  WorkReader reader(tables);
+  const auto takes = [](const LeakGroup& group) { return group.evidence.in_tracing; };
+  const auto may_join = [](const LeakGroup& group) {
+    return is_unknown(group.evidence, *group.name) ||
+           (group.evidence.is_of_kernels && !group.evidence.in_tracing);
+  };
+  const auto belongs = [&](const LeakGroup& other, const LeakGroup& known) {
+    return other.whole.is_after_steps == known.whole.is_after_steps &&
+           (other.evidence.is_of_kernels || is_of_functions(other, tables, &reader));
+  };
+  join(groups, may_join, takes, belongs, steps);
 }
 
 }  // namespace
@@ -128,6 +177,7 @@ std::vector<LeakGroup> group_leaks(const std::vector<Leak>& leaks, const Tables&
     groups.push_back({{&leak}, leak, std::move(evidence), &name, std::move(caches), {}});
   }
   join_what_graphs_keep(&groups, steps);
+  join_what_traces_keep(&groups, tables, steps);
   for (LeakGroup& group : groups) {
     if (group.lines.size() > 1) group.evidence.module = module_of_most(group.whole, tables);
   }

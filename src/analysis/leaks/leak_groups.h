@@ -26,7 +26,8 @@ struct LeakGroup {
 /// Lines of one process and device whose bug has the same name and whose memory the same object
 /// holds. Where nobody knows who holds it the name is all that is asked for; lines of no known bug
 /// stay alone, but for those that rise in the same few steps as what modules made, or that autograd
-/// saved for a graph that is kept. Attributes of the objects in one container are held by it.
+/// saved for a graph that is kept, and those of variables beside functions that TensorFlow traces
+/// again and again. Attributes of the objects in one container are held by it.
 /// `leaks` must live as long; in their order. Adds to `steps`, where it is given, how many groups
 /// were looked at.
 std::vector<LeakGroup> group_leaks(const std::vector<Leak>& leaks, const Tables& tables,

@@ -172,5 +172,26 @@ TEST_F(LeakGroups, AttributesOfTheObjectsInOneContainerHaveOneHolder) {
   EXPECT_EQ(groups_of(""), (Groups{{1, ""}, {1, ""}})) << "two lists of one object";
 }
 
+TEST_F(LeakGroups, VariablesAndOperationsWithoutALineAreToldWithTheFunctionThatIsTracedAgain) {
+  const std::string packages = "/v/lib/python3.11/site-packages/";
+  leaks_ = {leak(7, 400), leak(8, 300), leak(9, 4), leak(10, 200)};
+  const auto within = [&](size_t i, std::string_view file, std::string_view function) {
+    uint32_t& stack = leaks_[i].stacks[0].stack;
+    stack = tables_.stacks.push(stack, frame(file, function, file.starts_with('<') ? 0 : 3));
+  };
+  within(0, kOperationFile, kMadeBy);
+  within(0, kOperationFile, "StatefulPartitionedCall/adam/AssignAddVariableOp");
+  leaks_[0].is_retraced = true;
+  within(1, packages + "keras/src/layers/layer.py", "Layer.add_weight");
+  leaks_[2].node = leaks_[2].stacks[0].stack =
+      tables_.stacks.push(0, frame(kOperationFile, "StatefulPartitionedCall/Sum_2", 0));
+  const auto all = groups();
+  EXPECT_EQ(line_counts(all), (std::vector<size_t>{3, 1})) << "line 10 may keep anything";
+  EXPECT_STREQ(all[0].name->name, "function_retraced");
+  EXPECT_EQ(all[0].whole.bytes_a_step, 704);
+  leaks_[0].is_retraced = false;
+  EXPECT_EQ(groups().size(), 4u);
+}
+
 }  // namespace
 }  // namespace gpumemprof

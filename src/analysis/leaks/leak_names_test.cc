@@ -44,6 +44,7 @@ TEST(LeakNames, StatesOfOptimizersThatAreGoneAreNoOptimizers) {
 }
 
 TEST(LeakNames, GraphsThatTensorFlowTracesAnewAreTheCauseWhoeverHoldsThem) {
+  EXPECT_EQ(name({.is_of_kernels = true}), "kernels_kept");
   EXPECT_EQ(name({.in_tracing = true}), "function_retraced");
   EXPECT_STREQ(name_leak({.in_tracing = true}).fix,
                "make a model or a tf.function once, not in the loop; pass tensors instead of Python "
