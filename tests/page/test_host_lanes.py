@@ -14,7 +14,7 @@ pid = os.fork()
 if pid == 0:
     own = mmap.mmap(-1, 40 << 20)  # MAP_SHARED
     own[::4096] = b"x" * (len(own) // 4096)
-    time.sleep(2.2)
+    time.sleep(6)  # a busy machine takes a sample in some seconds
     os._exit(0)
 os.waitpid(pid, 0)
 time.sleep(2.2)

@@ -34,33 +34,43 @@ void merge_pairs(std::vector<HeldCell>* cells) {
   all.resize(out);
 }
 
-/// By window: the steps that had ended, or where none is marked, the windows.
-std::vector<uint64_t> ends_of_windows(const ProcessHistory& history) {
+/// By window, the marked steps that had ended; empty where none is marked.
+std::vector<uint64_t> ends_of_steps(const ProcessHistory& history) {
   std::vector<uint64_t> out;
-  const bool is_marked = std::ranges::any_of(history.steps, [](uint32_t steps) { return steps != 0; });
   for (const uint32_t steps : history.steps)
-    out.push_back((out.empty() ? 0 : out.back()) + (is_marked ? steps : 1));
+    out.push_back((out.empty() ? 0 : out.back()) + steps);
+  if (!out.empty() && out.back() == 0) out.clear();
   return out;
 }
 
 /// The mean would be that of what a stack makes and drops, where it makes blocks of several sizes.
-/// Each step counts once: what the last one has made, and the next will replace, may be most.
+/// Each marked step counts once: what the last one has made, and the next will replace, may be most.
 void tell_median_sizes(ProcessHistory* history) {
-  const std::vector<uint64_t> ends = ends_of_windows(*history);
-  absl::flat_hash_map<SiteKey, std::map<uint64_t, std::vector<uint64_t>>> sizes;  // by step
-  for (const KeptBlock& block : history->kept) {
+  const std::vector<uint64_t> ends = ends_of_steps(*history);
+  const auto step_of = [&](const KeptBlock& block) {
+    if (ends.empty()) return uint64_t{0};
     const auto window = std::ranges::lower_bound(history->end_ns, block.time_ns);
-    const bool is_timed = window != history->end_ns.end();
-    sizes[site_key_of(block)][is_timed ? ends[window - history->end_ns.begin()] : 0].push_back(
-        block.size_bytes);
+    return window == history->end_ns.end() ? 0 : ends[window - history->end_ns.begin()];
+  };
+  absl::flat_hash_map<SiteKey, std::vector<std::pair<uint64_t, uint64_t>>> sizes;  // by step
+  for (const KeptBlock& block : history->kept) {
+    sizes[site_key_of(block)].emplace_back(step_of(block), block.size_bytes);
   }
+  std::vector<uint64_t> medians;
   for (SiteHistory& site : history->sites) {
     const auto live = sizes.find(site_key_of(site));
     if (live == sizes.end()) continue;
-    std::vector<uint64_t> medians;
-    for (auto& [step, of_step] : live->second)
-      medians.push_back(upper_median(std::move(of_step)));
-    site.median_live_bytes = upper_median(std::move(medians));
+    auto& blocks = live->second;
+    if (ends.empty())
+      std::ranges::nth_element(blocks, blocks.begin() + static_cast<ptrdiff_t>(blocks.size() / 2));
+    else
+      std::ranges::sort(blocks);
+    medians.clear();
+    for (size_t at = 0, end; at < blocks.size(); at = end) {
+      for (end = at; end < blocks.size() && blocks[end].first == blocks[at].first;) ++end;
+      medians.push_back(blocks[at + (end - at) / 2].second);
+    }
+    site.median_live_bytes = upper_median(medians);
   }
 }
 
