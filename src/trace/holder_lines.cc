@@ -44,6 +44,15 @@ uint32_t library_node(const Tables& tables, uint32_t stack) {
   return op != 0 ? op : innermost_node(tables, stack);
 }
 
+/// As headline_node(); `is_users`: of a file, by its id.
+uint32_t headline(const Tables& tables, uint32_t stack, const auto& is_users) {
+  if (tables.stacks.node(stack).depth == 0) return 0;
+  const uint32_t own = tables.stacks.find_node(stack, [&](const Frame& frame) {
+    return frame.line != 0 && is_users(frame.file);
+  });
+  return own != 0 ? own : library_node(tables, stack);
+}
+
 /// The same line of the same function is one group, for all callers.
 std::vector<HolderLine> group(const std::vector<Holder>& holders, const Tables& tables,
                               const auto& node_of) {
@@ -66,9 +75,8 @@ std::vector<HolderLine> group(const std::vector<Holder>& holders, const Tables& 
 }  // namespace
 
 uint32_t headline_node(const Tables& tables, uint32_t stack) {
-  if (tables.stacks.node(stack).depth == 0) return 0;
-  const uint32_t own = own_node(tables, stack);
-  return own != 0 ? own : library_node(tables, stack);
+  return headline(tables, stack,
+                  [&](uint32_t file) { return is_user_file(tables.strings.get(file)); });
 }
 
 HeadlineNodes::HeadlineNodes(const Tables& tables)
@@ -84,11 +92,7 @@ bool HeadlineNodes::is_users(uint32_t file) {
 }
 
 uint32_t HeadlineNodes::of(uint32_t stack) {
-  if (tables_.stacks.node(stack).depth == 0) return 0;
-  const uint32_t own = tables_.stacks.find_node(stack, [&](const Frame& frame) {
-    return frame.line != 0 && is_users(frame.file);
-  });
-  return own != 0 ? own : library_node(tables_, stack);
+  return headline(tables_, stack, [&](uint32_t file) { return is_users(file); });
 }
 
 std::string short_line(const Tables& tables, uint32_t node) {
