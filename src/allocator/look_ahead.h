@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "allocator/simulator_state.h"
+#include "base/prefetch.h"
 #include "trace/allocator_trace.h"
 #include "trace/trace_start.h"
 
@@ -21,10 +22,10 @@ class LookAhead {
   /// Before event `index` is done.
   void before(size_t index) const {
     if (live_.size() < kFewBlocks || index + kNear >= numbers_.size()) return;
-    if (const SimulatedBlock* block = block_of(index + kNear)) __builtin_prefetch(block);
+    if (const SimulatedBlock* block = block_of(index + kNear)) prefetch_line(block);
     if (const SimulatedBlock* block = block_of(index + kNext)) {
-      __builtin_prefetch(&state_.blocks[block->previous]);
-      __builtin_prefetch(&state_.blocks[block->next]);
+      prefetch_line(&state_.blocks[block->previous]);
+      prefetch_line(&state_.blocks[block->next]);
     }
   }
 

@@ -10,6 +10,7 @@
 
 #include "analysis/categories/block_keeper.h"
 #include "base/large_pages.h"
+#include "base/prefetch.h"
 #include "page/block_table.h"
 
 namespace gpumemprof {
@@ -31,8 +32,8 @@ class TableFiller {
   void take(const EventBatch& batch, size_t i, const Beside& beside);
   /// An event will be taken soon: `near` sooner than `far`.
   void expect(const EventBatch& batch, size_t near, size_t far) const {
-    if (const Live* live = live_of(batch, near)) __builtin_prefetch(&table.end[live->block]);
-    if (batch.block[far] < live_.size()) __builtin_prefetch(&live_[batch.block[far]]);
+    if (const Live* live = live_of(batch, near)) prefetch_line(&table.end[live->block]);
+    if (batch.block[far] < live_.size()) prefetch_line(&live_[batch.block[far]]);
   }
   void end_batch(const EventBatch& batch);
   uint32_t made_by(uint64_t number) const {

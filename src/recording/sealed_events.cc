@@ -2,6 +2,7 @@
 
 #include <zstd.h>
 
+#include "base/prefetch.h"
 #include "base/varint.h"
 #include "recording/sealed_model.h"
 
@@ -120,7 +121,7 @@ struct Walk {
   /// the time was spent there): ask for the one that a coming free will want, give or take the
   /// allocations until then.
   static void prefetch(const std::vector<Block>& blocks, uint64_t age) {
-    if (age < blocks.size()) __builtin_prefetch(&blocks[blocks.size() - 1 - age]);
+    if (age < blocks.size()) prefetch_line(&blocks[blocks.size() - 1 - age]);
   }
   bool free(uint8_t flag, uint32_t thread, uint32_t token, const Situation& s, uint64_t* address,
             uint64_t* block_size) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/large_pages.h"
+#include "base/prefetch.h"
 
 namespace gpumemprof {
 
@@ -76,7 +77,7 @@ class AddressMap {
     }
   }
   /// Prefetches an address that will be looked up soon.
-  void prefetch(uint64_t address) const { __builtin_prefetch(&slots_[place(address)]); }
+  void prefetch(uint64_t address) const { prefetch_line(&slots_[place(address)]); }
 
  private:
   struct Slot {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/large_pages.h"
+#include "base/prefetch.h"
 #include "trace/address_map.h"
 
 namespace gpumemprof {
@@ -83,7 +84,7 @@ class LiveBlocks {
   /// What will be looked up soon: first the address, some events later its block.
   void prefetch(uint64_t address) const { numbers_.prefetch(address); }
   void prefetch_block(uint64_t address) const {
-    if (const uint32_t* number = numbers_.find(address)) __builtin_prefetch(&blocks_[*number]);
+    if (const uint32_t* number = numbers_.find(address)) prefetch_line(&blocks_[*number]);
   }
 
  private:

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/prefetch.h"
 #include "trace/live_state.h"
 
 namespace gpumemprof {
@@ -97,7 +98,7 @@ struct BlocksByNumber {
   }
   static void prefetch(const DeviceState& device, const EventBatch& batch, size_t i) {
     if (batch.block[i] < device.numbered.size())
-      __builtin_prefetch(&device.numbered[batch.block[i]]);
+      prefetch_line(&device.numbered[batch.block[i]]);
   }
   static const LiveBlock* find(const DeviceState& device, const EventBatch& batch, size_t i) {
     if (batch.block[i] >= device.numbered.size()) return nullptr;

@@ -6,6 +6,7 @@
 
 #include "base/growing_column.h"
 #include "base/large_pages.h"
+#include "base/prefetch.h"
 #include "trace/address_map.h"
 
 namespace gpumemprof {
@@ -55,7 +56,7 @@ class SiteTable {
   }
   void prefetch(uint32_t stack) const {
     if (const uint32_t after = place_of(stack); after != 0)
-      __builtin_prefetch(&entries_[after - 1]);
+      prefetch_line(&entries_[after - 1]);
   }
 
  private:

@@ -9,6 +9,7 @@
 #include "analysis/categories/category_ledger.h"
 #include "analysis/categories/snapshot_work.h"
 #include "base/large_pages.h"
+#include "base/prefetch.h"
 #include "trace/trace_source.h"
 
 namespace gpumemprof {
@@ -140,7 +141,7 @@ class Categorizer {
     constexpr size_t kFewBlocks = 4096;  // the caches keep them
     const uint32_t number = start_.numbers[i];
     if (blocks_.size() >= kFewBlocks && number < blocks_.size())
-      __builtin_prefetch(&blocks_[number]);
+      prefetch_line(&blocks_[number]);
   }
 
   void take(size_t i, const AllocatorEvent& event) {

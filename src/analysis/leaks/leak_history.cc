@@ -7,6 +7,7 @@
 
 #include "analysis/categories/loader_tasks.h"
 #include "analysis/statistics/statistics.h"
+#include "base/prefetch.h"
 
 namespace gpumemprof {
 namespace {
@@ -53,13 +54,17 @@ void tell_median_sizes(ProcessHistory* history) {
     return window == history->end_ns.end() ? 0 : ends[window - history->end_ns.begin()];
   };
   absl::flat_hash_map<SiteKey, std::vector<std::pair<uint64_t, uint64_t>>> sizes;  // by step
+  for (const SiteHistory& site : history->sites) {
+    const size_t most = std::min<size_t>(site.live_count, history->kept.size());
+    if (most != 0) sizes[site_key_of(site)].reserve(most);
+  }
   for (const KeptBlock& block : history->kept) {
     sizes[site_key_of(block)].emplace_back(step_of(block), block.size_bytes);
   }
   std::vector<uint64_t> medians;
   for (SiteHistory& site : history->sites) {
     const auto live = sizes.find(site_key_of(site));
-    if (live == sizes.end()) continue;
+    if (live == sizes.end() || live->second.empty()) continue;
     auto& blocks = live->second;
     if (ends.empty())
       std::ranges::nth_element(blocks, blocks.begin() + static_cast<ptrdiff_t>(blocks.size() / 2));
@@ -77,7 +82,7 @@ void tell_median_sizes(ProcessHistory* history) {
 }  // namespace
 
 std::vector<Holder> kept_since(const ProcessHistory& history, uint16_t device, uint64_t time_ns) {
-  std::map<uint32_t, Holder> by_stack;
+  absl::flat_hash_map<uint32_t, Holder> by_stack;
   for (const KeptBlock& block : history.kept) {
     const bool is_since = block.time_ns != LiveBlock::kUnknownTime && block.time_ns >= time_ns;
     if (block.device != device || !is_since) continue;
@@ -86,6 +91,7 @@ std::vector<Holder> kept_since(const ProcessHistory& history, uint16_t device, u
   }
   std::vector<Holder> out;
   for (const auto& [stack, holder] : by_stack) out.push_back(holder);
+  std::ranges::sort(out, {}, &Holder::stack);
   return out;
 }
 
@@ -226,7 +232,7 @@ void LeakGatherer::prefetch(uint16_t device, uint32_t stack) const {
   if (stack >= known.size() || known[stack] == kNone) return;
   const auto* site = reinterpret_cast<const char*>(&devices_[device].process->sites[known[stack]]);
   constexpr size_t kLine = 64;
-  for (size_t at = 0; at < sizeof(Open); at += kLine) __builtin_prefetch(site + at);
+  for (size_t at = 0; at < sizeof(Open); at += kLine) prefetch_line(site + at);
 }
 
 LeakGatherer::Running* LeakGatherer::running_of(uint16_t device) {
@@ -358,6 +364,8 @@ std::vector<ProcessHistory> LeakGatherer::finish(
         history.kept.push_back({block.size_bytes, block.time_ns, block.stack, device,
                                 by_size ? block.size_bytes : 0});
       };
+      history.kept.reserve(history.kept.size() + last_frees(device).size() +
+                           state.devices()[i].blocks.size());
       for (const LiveBlock& block : last_frees(device)) keep(block);
       state.devices()[i].blocks.each([&](uint64_t, const LiveBlock& block) { keep(block); });
     }
