@@ -10,7 +10,9 @@ function(gpumemprof_unity name)
   endif()
 endfunction()
 
-# COLD: files whose path in the room matches are not hot; they compile in two thirds of the time so.
+# COLD: files whose path in the room matches are not hot; with -Og they compile in two thirds of the time. The wheel has
+# -Os, a fifth smaller in all.
+set(GPUMEMPROF_COLD -Og CACHE STRING "how files that are not hot are compiled")
 function(gpumemprof_room name)
   cmake_parse_arguments(ROOM "" "COLD" "LINK" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}/src/${name} src/${name}/*.cc src/${name}/*/*.cc)
@@ -27,7 +29,7 @@ function(gpumemprof_room name)
     list(TRANSFORM cold PREPEND src/${name}/)
     add_library(${name}_cold OBJECT ${cold})
     gpumemprof_unity(${name}_cold)
-    target_compile_options(${name}_cold PRIVATE -Og)
+    target_compile_options(${name}_cold PRIVATE ${GPUMEMPROF_COLD})
     target_link_libraries(${name}_cold PRIVATE ${ROOM_LINK})
     set(cold $<TARGET_OBJECTS:${name}_cold>)
   endif()
