@@ -66,10 +66,11 @@ void ProcessExits::look() {
     const auto& [pid, watched] = entry;
     pollfd wait{watched.descriptor, POLLIN, 0};
     if (poll(&wait, 1, 0) != 1) return false;
-    const auto status = status_of(pid, watched);
+    auto status = status_of(pid, watched);
     // Its parent may not have asked yet, and will.
     const bool is_waiting = !status && still_lives(proc_, {pid, watched.start_ticks});
     if (is_waiting) return false;
+    if (!status) status = status_of(pid, watched);  // it asked between our two questions
     if (status && ended_.size() < kMost)  // a fork storm must not fill our memory
       ended_.push_back({watched.inner_pid, watched.start_ticks, *status, steady_now_ns()});
     close(watched.descriptor);
