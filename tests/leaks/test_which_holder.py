@@ -90,6 +90,14 @@ for step in range(48):
     BACKWARD
     gpumemprof.step()
 """
+RESULTS = """
+import torch, gpumemprof
+model = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.ReLU(), torch.nn.Linear(256, 8))
+results = []
+for batch in range(40):
+    results.append(model(torch.randn(32, 64)).softmax(-1))
+scores = torch.cat(results)
+"""
 SPECULATIVE = """
 import torch
 from torch import nn
@@ -196,6 +204,12 @@ def test_chunks_that_lie_side_by_side_are_no_state_and_no_grad_comes_first(tmp_p
     assert leak["fix"].startswith("run the loop under torch.no_grad()") and "state" not in leak["fix"]
     without = analysis_of(tmp_path, NET.replace("GRAD", "False"), "without")
     assert peak_of(without) < peak_of(report) - leak["bytes"] // 2
+
+
+def test_what_is_made_of_all_results_at_the_end_does_not_hold_their_graphs(tmp_path):
+    (leak,) = leaks_in(analysis_of(tmp_path, RESULTS))
+    assert leak["name"] == "outputs_kept_with_graph" and leak["evidence"]["holder"] == "results in <module> (program.py)"
+    assert leak["evidence"]["bytes_a_step"] == 4 * 32 * (64 + 256 + 8)  # input, hidden, softmax
 
 
 @pytest.mark.parametrize(("backward", "fix"), [

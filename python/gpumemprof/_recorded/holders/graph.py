@@ -40,6 +40,14 @@ def _saved(node: Any) -> Iterator[Any]:
                 continue
 
 
+def number_of(node: Any) -> int:
+    """Nodes made later have larger ones; 0 for a PyTorch that does not number them."""
+    try:
+        return int(node._sequence_nr())
+    except Exception:
+        return 0
+
+
 def kept_by_graph(node: Any, seen: dict[int, Any]) -> tuple[list[Any], list[Any], Counter[str]]:
     """Tensors that operations of the graph behind `node` saved, its leaves, and its operations by name. `seen`: nodes of
     graphs that were walked before, which are left out; it keeps them alive, so that no id comes twice."""

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from ... import _marks
-from .graph import kept_by_graph, lies_side_by_side
+from .graph import kept_by_graph, lies_side_by_side, number_of
 from .name import Name, filled_by_hooks, name_of
 from .tensor import MOST_BYTES, address_of, base_of, bytes_of, grad_fn_of, gradient_of, is_scalar, parts_of, without_the_program
 from .walk import Walk, Way
@@ -188,23 +188,24 @@ class _Look:
         self.holders[index].leaves += len(self.storages) - known
 
     def add_graphs(self, held: list[tuple[Any, int]]) -> None:
+        starts = []
         for tensor, index in held:
-            starts = [grad_fn_of(tensor)]
             gradient = gradient_of(tensor)
-            if gradient is not None:
-                starts.append(grad_fn_of(gradient))
-            for start in starts:
-                if start is None:
-                    continue
-                if time.thread_time() > self.deadline:
-                    self.why_incomplete = "the walk over the graphs took too long"
-                    return
-                saved, leaves, operations = kept_by_graph(start, self.nodes)
-                self.holders[index].operations.update(operations)
-                for kept in saved:
-                    self.add_storage(kept, index)
-                for leaf in leaves:
-                    self.add_leaf(leaf, index)
+            for one in (tensor,) if gradient is None else (tensor, gradient):
+                start = grad_fn_of(one)
+                if start is not None:
+                    starts.append((start, index))
+        # What is made last of many results, as the cat of a list is, leads to all of their graphs: each result keeps its own.
+        for start, index in sorted(starts, key=lambda one: number_of(one[0])):
+            if time.thread_time() > self.deadline:
+                self.why_incomplete = "the walk over the graphs took too long"
+                return
+            saved, leaves, operations = kept_by_graph(start, self.nodes)
+            self.holders[index].operations.update(operations)
+            for kept in saved:
+                self.add_storage(kept, index)
+            for leaf in leaves:
+                self.add_leaf(leaf, index)
 
 
 def _pinned() -> tuple[int | None, int | None]:
