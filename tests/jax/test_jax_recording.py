@@ -93,8 +93,10 @@ def test_what_jax_makes_on_its_own_threads_says_how_it_gets_stacks_and_it_does(t
         folder = harness.record(tmp_path / name, [python(), program], ["-q"], env=environment(tmp_path), timeout=120).ok().folder
         text = harness.execute([harness.COMMAND, "analyze", folder]).ok().stdout.decode()
         without = [line for line in text.splitlines()[:6] if "(no stack recorded)" in line]
-        assert all(f"made on JAX's own threads; {words} uses yours" in line for line in without)
-        holders = harness.analysis(folder)["devices"][0]["holders_at_peak"]
+        assert all(f"made on JAX's own threads, which run no Python; {words} runs operations whose inputs are ready" in line for line in without)
+        report = harness.analysis(folder)
+        assert (f"Next: {words} runs operations" in report["explanation"]) == (name == "own")
+        holders = report["devices"][0]["holders_at_peak"]
         held.append(sum(one["bytes"] for one in holders if not one["stack"]) / sum(one["bytes"] for one in holders))
     assert held[0] > 0.5 and held[1] < 0.1, held
 

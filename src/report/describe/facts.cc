@@ -296,11 +296,14 @@ bool is_no_stack_from_before(const DeviceAnalysis& device) {
   return device.snapshot && bytes != 0 && bytes <= device.snapshot->live_before_bytes;
 }
 
-std::string no_stack_words(const DeviceAnalysis& device, const Tables& tables) {
+bool is_on_threads_of_jax(const DeviceAnalysis& device, const Tables& tables) {
   const Device& memory = device_at(tables, device.device);
-  if (memory.type == kJaxCpu && !process_at(tables, memory.process).stacks.starts_with("none")) {
-    return "made on JAX's own threads; jax.config.update(\"jax_cpu_enable_async_dispatch\", False) "
-           "uses yours for what has its inputs ready (jax.block_until_ready)";
+  return memory.type == kJaxCpu && !process_at(tables, memory.process).stacks.starts_with("none");
+}
+
+std::string no_stack_words(const DeviceAnalysis& device, const Tables& tables) {
+  if (is_on_threads_of_jax(device, tables)) {
+    return fmt::format("made on JAX's own threads, which run no Python; {}", kJaxOnYourThread);
   }
   constexpr size_t kMostTypes = 3;
   const std::string why =

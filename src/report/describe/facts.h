@@ -55,6 +55,14 @@ inline bool is_complete(const Loss& loss) {
 std::vector<std::string> caveats(const Analysis& analysis, const Tables& tables,
                                  std::string_view working_folder = "");
 
+/// What has no stack was made on threads of JAX.
+bool is_on_threads_of_jax(const DeviceAnalysis& device, const Tables& tables);
+
+/// How it gets one.
+inline constexpr std::string_view kJaxOnYourThread =
+    "jax.config.update(\"jax_cpu_enable_async_dispatch\", False) runs operations whose inputs are "
+    "ready (jax.block_until_ready) on your thread, with your lines";
+
 /// True where all that was live at the peak and has no stack is older than the recording.
 bool is_no_stack_from_before(const DeviceAnalysis& device);
 /// "allocated before the recording began: unknown 3.15 GiB, parameter 1.58 GiB", of what was live

@@ -12,6 +12,7 @@
 #include "analysis/replay/told_refusals.h"
 #include "analysis/statistics/worth.h"
 #include "base/size.h"
+#include "report/describe/facts.h"
 #include "report/describe/snapshot_words.h"
 #include "report/user_code.h"
 #include "report/words.h"
@@ -150,7 +151,8 @@ class Decision {
       return say(fmt::format("Next: {}; what grows has {} after the last allocation.",
                              printable(growth->fix), share(*growth->bytes)));
     const std::string next =
-        is_of_jax
+        lacks_lines_of_jax() ? fmt::format("Next: {}.", kJaxOnYourThread)
+        : is_of_jax
             ? "Next: gpumemprof.jax_memory_analysis() tells what XLA plans for a compiled function."
         : was_looked_for() && advice_->advice.empty()
             ? next_without_advice(tables_, device_, folder_)
@@ -168,9 +170,16 @@ class Decision {
     return found == analysis_.findings.end() ? nullptr : &*found;
   }
 
+  /// Half of the peak has no line, and might have one.
+  bool lacks_lines_of_jax() const {
+    uint64_t bytes = 0;
+    for (const Holder& holder : device_.holders_at_peak) bytes += holder.stack == 0 ? holder.bytes : 0;
+    return is_on_threads_of_jax(device_, tables_) && bytes >= peak_ / 2;
+  }
+
   /// Where the host's memory grew by more than all that was recorded of it.
   bool say_what_the_host_has() {
-    if (!is_host_memory(device_at(tables_, device_.device))) return false;
+    if (!is_host_memory(device_at(tables_, device_.device)) || lacks_lines_of_jax()) return false;
     for (const Finding& finding : analysis_.findings) {
       if (finding.kind != FindingKind::kUnrecordedGrowth || finding.bytes.value_or(0) <= peak_)
         continue;
