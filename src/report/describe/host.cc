@@ -187,9 +187,10 @@ std::string resident_sentence(const Subject& subject, const HostRun& run) {
       format_bytes(most->most_resident_bytes) == format_bytes(sampled.bytes) ||
       most->most_resident_bytes < sampled.bytes) {
     return fmt::format(
-        "{} of the run had {} resident at most in {}, {}, with shared pages counted in each of them.",
+        "{} of the run had {} resident at most in {}, {}{}.",
         format_plural(sampled.processes, "process"), format_bytes(sampled.bytes), samples,
-        moment_text(subject.analysis, sampled.time_ns));
+        moment_text(subject.analysis, sampled.time_ns),
+        sampled.processes == 1 ? "" : ", with shared pages counted in each of them");
   }
   return fmt::format(
       "{} had {} resident at most, by {}; in {} the run's processes together had {} at most, with "
