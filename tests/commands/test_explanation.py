@@ -58,10 +58,9 @@ def test_what_came_and_went_and_what_stays_between_steps(said, replay):
     assert figures["freed_in_step_bytes"] == replay.peak_bytes - still
     levels = sorted(size_of(live) for live in replay.ends[10:])
     assert figures["steady_bytes"] == levels[(len(levels) - 1) // 2]
-    assert f", {format_bytes(figures['steady_bytes'])} were live at the ends of steps" in said["explanation"]
+    assert f"At the ends of steps 10 to 39, {format_bytes(figures['steady_bytes'])} were live (the median)." in said["explanation"]
     share = f"{100 * figures['freed_in_step_bytes'] / replay.peak_bytes:.1f} %"
-    assert f"{format_bytes(figures['freed_in_step_bytes'])} ({share}) were freed before step 14" in said["explanation"]
-    assert "at the ends of steps 10 to 39" in said["explanation"]
+    assert f"{format_bytes(figures['freed_in_step_bytes'])} ({share}) of the peak were freed before step 14 ended. " in said["explanation"]
 
 
 def test_categories_and_modules_are_those_of_the_tables(said, replay):

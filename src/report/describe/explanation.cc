@@ -165,7 +165,8 @@ class Paragraph {
         sum_up_batch(known.at_peak);
         makeup_.cannot_checkpoint |= are_activations_of_backward(known.at_peak, tables_);
         find_module(sums.modules);
-        return ": " + largest_categories(sums.categories);
+        return ": " + largest_categories(sums.categories) +
+               (known.is_by_rules ? ", inferred from stacks and lifetimes" : "");
       }
       why = known.is_by_rules       ? "stacks and lifetimes match no rule"
             : has_types_elsewhere() ? "no module made them and they have no tensor role"
@@ -276,8 +277,9 @@ class Paragraph {
     for (size_t i = levels.size() / 4; i < levels.size(); ++i) ends.push_back(levels[i].end_bytes);
     std::ranges::sort(ends);
     const uint64_t steady = figure("steady_bytes", ends[(ends.size() - 1) / 2]);
-    makeup_.level = fmt::format(", {} were live at the ends of steps {} to {} (the median)",
-                         format_bytes(steady), levels[levels.size() / 4].step, levels.back().step);
+    makeup_.level = fmt::format(". At the ends of steps {} to {}, {} were live (the median)",
+                                levels[levels.size() / 4].step, levels.back().step,
+                                format_bytes(steady));
   }
 
   const Analysis& analysis_;

@@ -119,10 +119,19 @@ TEST(Explanation, NamesStepCategoriesModulesAndWhatStaysBetweenSteps) {
                             "and 25.0 % activations. "));
   EXPECT_THAT(why.text, testing::EndsWith(
                             "; the largest module is encoder.head: 4.00 KiB (100.0 %). Next: a "
-                            "smaller batch or checkpointing; 1.00 KiB (25.0 %) were freed before "
-                            "step 1 ended, 3.00 KiB were live at the ends of steps 0 to 1 (the "
-                            "median)."));
+                            "smaller batch or checkpointing. 1.00 KiB (25.0 %) of the peak were "
+                            "freed before step 1 ended. At the ends of steps 0 to 1, 3.00 KiB were "
+                            "live (the median)."));
   EXPECT_EQ(next_beside_advice(analysis, source.tables(), analysis.devices[0], ""), why.next);
+}
+
+TEST(Explanation, SaysOfTypesThatRulesTellThatTheyAreInferred) {
+  MemorySource source = training_source();
+  Analysis analysis = *analyze_source(source, {});
+  analysis.devices[0].categories.is_by_rules = true;
+  EXPECT_THAT(explain_peak(analysis, source.tables(), analysis.devices[0], "").text,
+              testing::HasSubstr(": 75.0 % parameters and 25.0 % activations, inferred from stacks "
+                                 "and lifetimes. "));
 }
 
 TEST(Explanation, WhereALineHoldsDataThatOutlivesTheStepThatIsNext) {
@@ -142,8 +151,8 @@ TEST(Explanation, WhereALineHoldsDataThatOutlivesTheStepThatIsNext) {
   const PeakExplanation why = explain_peak(analysis, other.tables(), analysis.devices[0], "/opt/job");
   EXPECT_THAT(why.text, testing::EndsWith(" Next: hold less of what data.py:7 load makes; it held "
                                           "3.00 KiB (75.0 %) at the peak and 3.00 KiB after the "
-                                          "last allocation, 3.00 KiB were live at the ends of "
-                                          "steps 0 to 1 (the median)."));
+                                          "last allocation. At the ends of steps 0 to 1, 3.00 KiB "
+                                          "were live (the median)."));
 }
 
 TEST(Explanation, ASmallerBatchIsNoAdviceWhereAStepFreesOtherMemory) {

@@ -126,7 +126,7 @@ class Decision {
     if (knows_step && say_what_data_stays(freed)) return;
     const bool is_of_activations = makeup_.activations_bytes >= makeup_.others_of_batch_bytes;
     if (knows_step && is_of_the_batch && freed >= peak_ / kSentenceShare) {
-      return say(fmt::format("Next: a smaller batch{}; {} were freed before step {} ended{}.",
+      return say(fmt::format("Next: a smaller batch{}. {} of the peak were freed before step {} ended{}.",
                              is_of_activations ? or_checkpointing() : "",
                              share(freed), work.step, makeup_.level));
     }
@@ -256,7 +256,7 @@ class Decision {
   bool say_what_went_with_the_step(uint64_t freed) {
     const HolderLine line = largest_data();
     if (line.node == 0 || freed < peak_ / kSentenceShare || line.bytes < freed / 2) return false;
-    say(fmt::format("Next: hold less at once at {}; {} were freed before step {} ended{}.",
+    say(fmt::format("Next: hold less at once at {}. {} of the peak were freed before step {} ended{}.",
                     headline_text(tables_, line.node, folder_), share(freed),
                     device_.categories.peak.step, makeup_.level));
     return true;
