@@ -541,6 +541,17 @@ for (const kind of KINDS)
       await page.context().close();
     });
 
+    test("a line of a script has room for its whole name beside a wide chart", async () => {
+      const run = make_run();
+      run.stacks.forEach((frames, i) => (frames[frames.length - 2] = `transformer.py:${10 + i} <module>`));
+      const of = await serve(run);
+      const page = await open("by=line", { of });
+      const cut = await page.locator(".legend .key .cut").evaluateAll((all) => all.filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.textContent));
+      assert.deepEqual(cut, []);
+      await page.context().close();
+      of.close();
+    });
+
     test("the address space says what its colours are", async () => {
       const page = await open("tab=space&moment=77");
       const said = () => page.locator("#view .strip").innerText();
