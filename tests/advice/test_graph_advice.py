@@ -84,6 +84,25 @@ def test_rollouts_with_a_graph_that_other_passes_go_by_are_told(tmp_path):
     assert 0.8 * (peak - without) < first["bytes"] <= peak - without
 
 
+RESULTS = """
+import torch
+from torch import nn
+model = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 8))
+data = torch.randn(320, 64)
+results = []
+for begin in range(0, 320, 32):
+    results.append(model(data[begin:begin + 32]).softmax(-1))
+"""
+
+
+def test_data_that_a_graph_saved_is_none_of_its_activations(tmp_path):
+    advice, _ = recorded(tmp_path, RESULTS)
+    told = advice["graph_not_needed"]
+    # The peak is in the last batch: its hidden layer is there, its softmax is not.
+    assert told["evidence"]["activation_bytes"] == 4 * 32 * (10 * 256 + 9 * 8)
+    assert told["title"].startswith("activations made at program.py:8 and other lines are stored for")
+
+
 KEPT_FOR_TWO = """
 import torch
 from torch import nn

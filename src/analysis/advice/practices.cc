@@ -278,7 +278,12 @@ void PracticeCandidate::add_stack(uint32_t stack, const Tables& tables) {
 }
 
 void PracticeCandidate::tell_line(uint32_t stack, uint64_t bytes, const Tables& tables) {
-  if (bytes > told_line_bytes) told_line_bytes = bytes, advice.stack = leak_line(tables, stack);
+  const uint32_t node = leak_line(tables, stack);
+  ToldLine& line = told_lines[tables.stacks.node(node).frame];
+  line.bytes += bytes;
+  line.node = line.node == 0 ? node : std::min(line.node, node);
+  const auto bytes_of = [](const auto& one) { return one.second.bytes; };
+  advice.stack = std::ranges::max_element(told_lines, {}, bytes_of)->second.node;
 }
 
 void PracticeCandidate::tell(std::string kind, std::string title, std::string fix,

@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -71,7 +72,7 @@ struct PracticeCandidate {
   explicit PracticeCandidate(const DeviceAnalysis& device) { change.device = device.device; }
   /// The change is about the stack. The line of the first one is what the advice tells.
   void add_stack(uint32_t stack, const Tables& tables);
-  /// The advice tells the line of the stack that has the most.
+  /// The advice tells the line that has the most, with all of its stacks, in whatever order they come.
   void tell_line(uint32_t stack, uint64_t bytes, const Tables& tables);
   void tell(std::string kind, std::string title, std::string fix,
             std::vector<std::pair<std::string, uint64_t>> figures);
@@ -79,7 +80,11 @@ struct PracticeCandidate {
   Advice advice;
   TraceChange change;
   bool is_of_leak = false;
-  uint64_t told_line_bytes = 0;  ///< of tell_line()
+  struct ToldLine {
+    uint64_t bytes = 0;
+    uint32_t node = 0;
+  };
+  std::map<uint32_t, ToldLine> told_lines;  ///< of tell_line(), by frame
   /// At the peak, by what the advice is about: what is told where the change saves nothing in the
   /// replay. 0: then it is no advice.
   uint64_t held_bytes = 0;

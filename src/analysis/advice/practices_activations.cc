@@ -80,7 +80,6 @@ void find_graphs(const PracticeEvidence& evidence, const SavedStacks& not_needed
     if (evidence.graph.by_stack.at(stack).read_by_others > 0) lines.insert(line_of(stack));
   for (const auto& [stack, lives] : evidence.graph.by_stack)
     if (lives.in_backward > 0) add_own_frames(evidence.tables, stack, &used);
-  std::map<uint32_t, uint64_t> bytes_of;  // by line
   for (const auto& [stack, lives] : evidence.graph.by_stack) {
     // Data that many graphs read is kept for them, not by one.
     const bool is_kept = lives.after_backward > 0 && lives.in_backward == 0 &&
@@ -98,12 +97,16 @@ void find_graphs(const PracticeEvidence& evidence, const SavedStacks& not_needed
     // Training may run through the same lines of the model.
     const uint32_t apart = is_needed ? 0 : own_node_apart(evidence.tables, stack, used);
     const uint32_t line = apart != 0 ? apart : leak_line(evidence.tables, stack);
-    candidate.tell_line(line, bytes_of[line] += bytes, evidence.tables);
+    candidate.tell_line(line, bytes, evidence.tables);
   }
   if (candidate.change.group_of.empty()) return;
+  uint64_t activations = 0;  // what the graphs saved may be data, too
   for (const CategoryHolder& holder : evidence.at_peak()) {
-    if (candidate.change.group_of.contains(holder.stack)) at_peak += holder.bytes;
+    if (!candidate.change.group_of.contains(holder.stack)) continue;
+    at_peak += holder.bytes;
+    activations += holder.category == Category::kActivation ? holder.bytes : 0;
   }
+  if (!is_needed && activations != 0) at_peak = activations;
   if (is_needed) take_idle(evidence, &candidate.change);
   const auto is_at_peak = [&](const IdleGradient& one) {
     const uint64_t peak = evidence.device->own_peak_event;
@@ -113,7 +116,8 @@ void find_graphs(const PracticeEvidence& evidence, const SavedStacks& not_needed
     at_peak = 0;
     for (const IdleGradient& one : candidate.change.idle) at_peak += is_at_peak(one) ? one.size_bytes : 0;
   }
-  const std::string line = evidence.line_of(candidate.advice.stack);
+  const std::string line = evidence.line_of(candidate.advice.stack) +
+                           (candidate.told_lines.size() > 1 ? " and other lines" : "");
   const std::string has = format_bytes(at_peak) + " at the peak";
   if (is_needed) {
     const bool is_retained = 2 * retained > kept;

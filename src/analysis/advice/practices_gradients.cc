@@ -225,12 +225,12 @@ void add_kept(const std::string& what, uint64_t bytes, PracticeCandidate candida
 void find_idle(const PracticeEvidence& evidence, Candidates* out) {
   const DeviceAnalysis& device = *evidence.device;
   PracticeCandidate candidate(device);
-  uint64_t bytes = 0;
+  uint64_t bytes = 0, largest = 0;
   uint32_t freed_at = 0;
   for (const IdleGradient& one : device.categories.idle_gradients) {
     if (device.own_peak_event < one.begin_event || device.own_peak_event >= one.end_event) continue;
     bytes += one.size_bytes;
-    if (one.size_bytes > candidate.told_line_bytes) freed_at = one.freed_at;
+    if (one.size_bytes > largest) largest = one.size_bytes, freed_at = one.freed_at;
     candidate.tell_line(one.stack, one.size_bytes, evidence.tables);
   }
   if (bytes == 0) return;
