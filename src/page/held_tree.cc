@@ -76,7 +76,7 @@ std::vector<Node> call_nodes(const HeldSums& sums, const Tables& tables, Labels*
   }
   if (const auto unknown = held.find(0); unknown != held.end()) {
     place[0] = static_cast<uint32_t>(nodes.size());
-    nodes.push_back({.label = labels->add({"no stack known"}), .frame = 0});
+    nodes.push_back({.label = labels->add({.text = std::string(kNoStack), .kind = "none"}), .frame = 0});
   }
   for (const auto& [stack, sum] : held) {
     Node& node = nodes[place[stack]];

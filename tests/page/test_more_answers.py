@@ -108,6 +108,17 @@ def test_holders_of_a_range_are_what_it_made_left_and_freed(on_paper):
         assert (header["total_bytes"], header["total_blocks"]) == (bytes * MIB, blocks), (what, window)
 
 
+def test_what_was_live_before_the_trace_has_no_stack_and_is_of_no_library(view):
+    path = snapshots.real("ten_streams_torch21.pickle")
+    page = view(path)
+    page.run()
+    header, tree = page.ask("holders", event=0)
+    held = {header["labels"][label]: bytes for label, bytes in zip(tree["label"], tree["bytes"])}
+    before = sum(snapshots.live_before(snapshots.load(path), 0).values())
+    assert held["(no stack recorded)"] == before
+    assert header["kinds"][header["labels"].index("(no stack recorded)")] == "none"
+
+
 def test_other_settings_reserve_what_whatif_says(on_paper):
     page, path = on_paper
     for settings in ("expandable_segments:True", "expandable_segments:False"):

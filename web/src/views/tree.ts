@@ -100,9 +100,9 @@ export function without(tree: Tree, keeps: (label: number) => boolean, nobody: s
   return out.done();
 }
 
-/** With the modules, operations, modes and phases in which it ran. */
+/** With the modules, operations, modes and phases in which it ran, and what has no stack at all. */
 export function of_your_code(tree: Tree, see?: (node: number, is_in: number, is_own: boolean) => void): Tree {
-  return without(tree, (label) => tree.kinds[label] === "user" || tree.kinds[label] === "label", "no line of your code", see);
+  return without(tree, (label) => ["user", "label", "none"].includes(tree.kinds[label]), "no line of your code", see);
 }
 /** Two trees of the same nodes, of `a` and `b` bytes, as one: as wide as the larger of both, so that a holder that vanished keeps a box. */
 export interface Both {

@@ -3,7 +3,7 @@ import test from "node:test";
 import { load } from "../load.mjs";
 import { encode } from "../mock.mjs";
 
-const { both_of, decode, own_lines, tree_of, without, callees, callers, by_label, layout, treemap, nested_treemap, settled, stations, matcher } = await load("data/columns.ts", "views/tree.ts");
+const { both_of, decode, of_your_code, own_lines, tree_of, without, callees, callers, by_label, layout, treemap, nested_treemap, settled, stations, matcher } = await load("data/columns.ts", "views/tree.ts");
 
 // all 10 ─ a 7 ─ b 4 (own 3) ─ a 1
 //        │     └ c 3
@@ -28,6 +28,11 @@ test("hidden frames leave what they hold to the frame above", () => {
 test("what no kept frame holds has a name of its own, and nothing is lost", () => {
   const shown = without(tree, (label) => label === 2, "nobody");
   assert.deepEqual(shown.children[0].map((node) => [named(shown, node), shown.bytes[node], shown.blocks[node]]), [["nobody", 6, 3], ["b", 4, 2]]);
+});
+
+test("what has no stack is not said to be of libraries", () => {
+  const shown = of_your_code({ ...tree, kinds: ["other", "library", "none", "library"] });
+  assert.deepEqual(shown.children[0].map((node) => [named(shown, node), shown.bytes[node]]), [["no line of your code", 6], ["b", 4]]);
 });
 
 test("of a comparison's frames those of one's own code are left, with all that changed", () => {
