@@ -32,3 +32,6 @@ def test_a_large_process_that_starts_run_does_not_hide_what_its_program_had(tmp_
     (told,) = re.findall(r"The largest process had (\S+) MiB resident at most\.", done.stderr.decode())
     # The program reads its figure before the interpreter ends, which takes little more.
     assert highest_kib / 1024 - 1 <= float(told) <= highest_kib / 1024 + 16
+    # One process counts no page of its own twice.
+    report = harness.execute([harness.COMMAND, "analyze", tmp_path / "r"]).ok().stdout.decode()
+    assert " resident at most" in report and "counted in each of them" not in report.replace("\n  ", " ")

@@ -183,20 +183,20 @@ std::string resident_sentence(const Subject& subject, const HostRun& run) {
   const HostSum& sampled = *run.highest_resident;
   const std::string samples = format_plural(run.levels.size(), "sample");
   const auto most = std::ranges::max_element(run.processes, {}, &HostProcess::most_resident_bytes);
+  const char* shared =
+      sampled.processes == 1 ? "" : ", with shared pages counted in each of them";
   if (most == run.processes.end() ||
       format_bytes(most->most_resident_bytes) == format_bytes(sampled.bytes) ||
       most->most_resident_bytes < sampled.bytes) {
-    return fmt::format(
-        "{} of the run had {} resident at most in {}, {}{}.",
-        format_plural(sampled.processes, "process"), format_bytes(sampled.bytes), samples,
-        moment_text(subject.analysis, sampled.time_ns),
-        sampled.processes == 1 ? "" : ", with shared pages counted in each of them");
+    return fmt::format("{} of the run had {} resident at most in {}, {}{}.",
+                       format_plural(sampled.processes, "process"), format_bytes(sampled.bytes),
+                       samples, moment_text(subject.analysis, sampled.time_ns), shared);
   }
-  return fmt::format(
-      "{} had {} resident at most, by {}; in {} the run's processes together had {} at most, with "
-      "shared pages counted in each of them.",
-      printable(name_of(*most)), format_bytes(most->most_resident_bytes),
-      moment_text(subject.analysis, most->most_resident_ns), samples, format_bytes(sampled.bytes));
+  return fmt::format("{} had {} resident at most, by {}; in {} {} had {} at most{}.",
+                     printable(name_of(*most)), format_bytes(most->most_resident_bytes),
+                     moment_text(subject.analysis, most->most_resident_ns), samples,
+                     run.processes.size() == 1 ? "it" : "the run's processes together",
+                     format_bytes(sampled.bytes), shared);
 }
 
 Section run_section(const Subject& subject, const HostRun& run) {
