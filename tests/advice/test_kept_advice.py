@@ -179,3 +179,32 @@ def test_features_that_a_hook_collects_are_results_and_no_graph_or_data(tmp_path
     told = advice["results_kept"]
     assert told["evidence"] == {"kept_bytes": 16 << 20, "blocks": 16, "joined_bytes": 16 << 20}
     assert 14 << 20 == told["bytes"] <= peak - said["mean"][1]
+
+
+BANK = """
+import torch
+query, key = torch.nn.Linear(64, 128), torch.nn.Linear(64, 128)
+optimizer = torch.optim.SGD(query.parameters(), 1e-3)
+bank = []
+for step in range(60):
+    x = torch.randn(64, 64)
+    asked = query(x)
+    with torch.no_grad():
+        made = key(x)
+    KEEP
+    keys = torch.cat(bank)
+    loss = (asked @ keys.T).logsumexp(1).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_what_is_computed_from_all_that_leaks_goes_with_it(tmp_path):
+    """The keys of the bank are joined, and multiplied: that is most of what the bank costs."""
+    advice, peak = recorded(tmp_path, BANK.replace("KEEP", "bank.append(made)"), "bank", LOOKS)
+    _, without = recorded(tmp_path, BANK.replace("KEEP", "bank = [made]"), "last", LOOKS)
+    (told,) = (one for one in advice.values() if one["evidence"].get("kept_bytes"))
+    assert told["bytes"] > 2 * 60 * 64 * 128 * 4
+    assert abs(told["bytes"] - (peak - without)) <= 0.02 * peak
+    assert "bank.py:12" in told["title"] and told["title"].endswith(" work on all of it")

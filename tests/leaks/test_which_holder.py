@@ -64,6 +64,23 @@ for step in range(60):
     loss.backward()
     optimizer.step()
 """
+JOINED = """
+import torch, gpumemprof
+query, key = torch.nn.Linear(64, 128), torch.nn.Linear(64, 128)
+optimizer = torch.optim.SGD(query.parameters(), 1e-3)
+bank = []
+for step in range(60):
+    x = torch.randn(64, 64)
+    asked = query(x)
+    with torch.no_grad():
+        made = key(x)
+    bank.append(made)
+    keys = torch.cat(bank)
+    loss = (asked @ keys.T).logsumexp(1).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
 NET = """
 import torch, gpumemprof
 layers = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.ReLU(), torch.nn.Linear(256, 256), torch.nn.ReLU(), torch.nn.Linear(256, 8))
@@ -195,6 +212,13 @@ def test_what_is_computed_from_all_that_leaks_is_told_with_the_leak(tmp_path):
     (leak,) = leaks_in(analysis_of(tmp_path, BANK))
     assert leak["evidence"]["holder_name"] == "Model.bank" and leak["evidence"]["bytes_a_step"] == 64 * 128 * 4
     assert leak["evidence"]["grows_with_it"].endswith(", by 16.0 KiB a step")  # 64 x 64 more logits
+
+
+def test_what_is_joined_from_all_that_leaks_has_no_graph_and_is_told_with_the_leak(tmp_path):
+    (leak,) = leaks_in(analysis_of(tmp_path, JOINED))
+    evidence = leak["evidence"]
+    assert (evidence["holder_name"], evidence["bytes_a_step"]) == ("bank", 64 * 128 * 4)
+    assert "program.py:12, by 32.0 KiB a step" in evidence["grows_with_it"]  # all keys
 
 
 def test_chunks_that_lie_side_by_side_are_no_state_and_no_grad_comes_first(tmp_path):

@@ -12,6 +12,81 @@ struct ReplayedBlock {
   uint64_t size_bytes = 0, step = 0;
   uint32_t stack = 0;
   bool is_derived = false;  // of TraceChange::sources
+  uint64_t less_bytes = 0;  // what it is smaller by, if it was computed from all that is held
+};
+
+/// Which blocks are computed from all that is held, by their sizes: the n-th block of a stack in each
+/// step grows by the same for each byte more that is held. That alone is true of any two things that
+/// grow evenly. The proof is one that is in proportion to what is held, as all of it in one block is.
+class ComputedSizes {
+ public:
+  struct Held {
+    uint64_t bytes, before_step;  // all, and without what this step made
+  };
+
+  /// What the block is larger by than the first one.
+  uint64_t less_of(uint32_t stack, uint64_t size_bytes, uint64_t step, Held held) {
+    if (held.bytes == 0) return 0;
+    Turn& turn = turns_[stack];
+    if (turn.step != step) turn = {step, 0};
+    Sizes& sizes = sizes_[{stack, turn.next++}];
+    const uint64_t less = sizes.take(size_bytes, held);
+    is_proved_ |= sizes.count >= kLeastSizes && (sizes.is_part_of_all || sizes.is_part_of_earlier);
+    if (less != 0) most_[stack] = std::max(most_[stack], less);
+    return less;
+  }
+
+  /// Largest first; nothing where nothing is proved.
+  std::vector<uint32_t> stacks() const {
+    if (!is_proved_) return {};
+    std::vector<std::pair<uint64_t, uint32_t>> sorted;
+    for (const auto& [stack, bytes] : most_) sorted.emplace_back(bytes, stack);
+    std::ranges::sort(sorted, std::greater());
+    std::vector<uint32_t> out;
+    for (const auto& [bytes, stack] : sorted) out.push_back(stack);
+    return out;
+  }
+
+ private:
+  static constexpr uint64_t kLeastSizes = 8;  // as many as steps are needed for a trend
+  using Product = unsigned __int128;
+
+  struct Sizes {
+    uint64_t first_bytes = 0, second_bytes = 0;
+    Held first = {}, second = {};
+    uint64_t count = 0;  // different ones
+    bool is_even = true, is_part_of_all = true, is_part_of_earlier = true;
+
+    uint64_t take(uint64_t bytes, Held held) {
+      if (!is_even) return 0;
+      if (count == 0) {
+        first_bytes = bytes, first = held, count = 1;
+        return 0;
+      }
+      if (held.bytes == first.bytes && bytes == first_bytes) return 0;
+      is_even = held.bytes > first.bytes && bytes > first_bytes;
+      if (!is_even) return count = 0;
+      if (count == 1) second_bytes = bytes, second = held;
+      is_even = product(bytes - first_bytes, second.bytes - first.bytes) ==
+                product(second_bytes - first_bytes, held.bytes - first.bytes);
+      if (!is_even) return count = 0;
+      ++count;
+      is_part_of_all &= product(bytes, first.bytes) == product(first_bytes, held.bytes);
+      is_part_of_earlier &= first.before_step != 0 && product(bytes, first.before_step) ==
+                                                          product(first_bytes, held.before_step);
+      return bytes - first_bytes;
+    }
+    static Product product(uint64_t a, uint64_t b) { return static_cast<Product>(a) * b; }
+  };
+  struct Turn {
+    uint64_t step = 0;
+    uint32_t next = 0;  // how many blocks the stack has made in it
+  };
+
+  absl::flat_hash_map<uint32_t, Turn> turns_;
+  absl::flat_hash_map<std::pair<uint32_t, uint32_t>, Sizes> sizes_;  // by stack, which in its step
+  absl::flat_hash_map<uint32_t, uint64_t> most_;                     // bytes that one block has less
+  bool is_proved_ = false;
 };
 
 /// Simulates one change over the events of its device.
@@ -45,6 +120,11 @@ class ChangedTrace {
     block.is_derived = is_derived_ && is_of_change && group->second == TraceChange::kUnlessDerived;
     if (block.is_derived) block.stack = 0, derived_ += block.size_bytes;
     live_ += block.size_bytes;
+    if (std::exchange(made_in_, block.step) != block.step) made_ = 0;
+    if (change_.with_computed && !is_of_change)
+      block.less_bytes = computed_.less_of(block.stack, block.size_bytes, block.step,
+                                           {in_set_, in_set_ - std::min(in_set_, made_)});
+    less_ += block.less_bytes;
     blocks_[address] = block;
     if (is_of_change && !block.is_derived) add(group->second, block);
     look();
@@ -73,6 +153,7 @@ class ChangedTrace {
     const ReplayedBlock block = found->second;
     blocks_.erase(found);
     live_ -= block.size_bytes;
+    less_ -= block.less_bytes;
     if (block.is_derived) derived_ -= block.size_bytes;
     if (const auto group = change_.group_of.find(block.stack); group != change_.group_of.end())
       remove(group->second, block);
@@ -97,7 +178,11 @@ class ChangedTrace {
     look();
   }
 
-  uint64_t peak_bytes() const { return peak_; }
+  ChangedPeak peak() const {
+    std::vector<uint32_t> computed = computed_.stacks();
+    const uint64_t bytes = computed.empty() ? peak_ : smaller_peak_;
+    return {bytes, std::move(computed)};
+  }
   uint16_t device() const { return change_.device; }
 
  private:
@@ -116,6 +201,7 @@ class ChangedTrace {
 
   void add(uint32_t group, const ReplayedBlock& block) {
     in_set_ += block.size_bytes;
+    made_ += block.size_bytes;
     if (!has_groups()) return;
     if (group >= groups_.size()) groups_.resize(size_t{group} + 1);
     groups_[group] += block.size_bytes;
@@ -123,6 +209,7 @@ class ChangedTrace {
 
   void remove(uint32_t group, const ReplayedBlock& block) {
     in_set_ -= block.size_bytes;
+    if (block.step == made_in_) made_ -= std::min(made_, block.size_bytes);
     if (has_groups()) {
       groups_[group] -= block.size_bytes;
       return;
@@ -168,7 +255,11 @@ class ChangedTrace {
     return 0;
   }
 
-  void look() { peak_ = std::max(peak_, live_ - std::min(live_, removed()) + extended_); }
+  void look() {
+    const uint64_t bytes = live_ - std::min(live_, removed()) + extended_;
+    peak_ = std::max(peak_, bytes);
+    smaller_peak_ = std::max(smaller_peak_, bytes - std::min(bytes, less_));
+  }
 
   const TraceChange& change_;
   absl::flat_hash_map<uint64_t, ReplayedBlock> blocks_;                // by address
@@ -179,6 +270,9 @@ class ChangedTrace {
   uint64_t idle_ = 0;
   uint64_t derived_ = 0;  // bytes
   uint64_t live_ = 0, in_set_ = 0, gone_ = 0, extended_ = 0, peak_ = 0;
+  ComputedSizes computed_;
+  uint64_t less_ = 0, smaller_peak_ = 0;  // with what is computed as large as in the first step
+  uint64_t made_in_ = 0, made_ = 0;       // the last step, and what of the set it made and has
   uint64_t last_step_ = 0;  // or call, whichever frees
   uint64_t next_step_ = 0;  // in which the last of kGoneAtNext's calls allocated
   // Of the operation that allocates next: something is known of what it reads.
@@ -189,7 +283,7 @@ class ChangedTrace {
 
 }  // namespace
 
-Result<std::vector<uint64_t>> replay_changes(EventSource& source,
+Result<std::vector<ChangedPeak>> replay_changes(EventSource& source,
                                              const std::vector<TraceChange>& changes) {
   std::vector<ChangedTrace> traces(changes.begin(), changes.end());
   // By process, of which a snapshot has none: how many have ended.
@@ -249,8 +343,8 @@ Result<std::vector<uint64_t>> replay_changes(EventSource& source,
     }
     for (; mark < batch.marks.size(); ++mark) take(batch.marks[mark]);
   }
-  std::vector<uint64_t> peaks;
-  for (const ChangedTrace& trace : traces) peaks.push_back(trace.peak_bytes());
+  std::vector<ChangedPeak> peaks;
+  for (const ChangedTrace& trace : traces) peaks.push_back(trace.peak());
   return peaks;
 }
 

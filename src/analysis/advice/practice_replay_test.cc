@@ -59,7 +59,7 @@ class ReplayedProgram {
     state.apply(before);
     source.set_state_before(std::move(state));
     const auto peaks = replay_changes(source, {change});
-    return peaks ? peaks->front() : 0;
+    return peaks ? peaks->front().bytes : 0;
   }
 
   Tables tables;
@@ -409,6 +409,32 @@ TEST(GraphLives, TellWhatWasTrainedAndWhenItsPassesStopped) {
   EXPECT_EQ(evidence->allocated.at(other).longest_pause, 3u);
   EXPECT_EQ(evidence->allocated.at(p.backward).last_pass, 7u);
   EXPECT_EQ(evidence->allocated.at(p.backward).longest_pause, 2u);
+}
+
+/// Each step keeps 10 bytes, joins all that is kept, and multiplies that: 20 bytes for each 10, and 7.
+ReplayedProgram bank(uint64_t steps, uint64_t joined_at_first) {
+  ReplayedProgram p;
+  for (uint64_t step = 1; step <= steps; ++step) {
+    p.alloc(step, 10, p.stacks[0]);
+    p.alloc(1001, joined_at_first + 10 * step, p.stacks[1]);
+    p.alloc(1002, 7 + 20 * step, p.stacks[2]);
+    p.free(1001);
+    p.free(1002);
+    p.end_step();
+  }
+  return p;
+}
+
+TEST(PracticeReplay, WhatIsComputedFromAllThatIsKeptIsAsLargeAsInTheFirstStep) {
+  const auto peak = [](const ReplayedProgram& p, bool with_computed) {
+    TraceChange change{.rule = Rule::kGoneAfterStep, .with_computed = with_computed};
+    change.group_of[p.stacks[0]] = 0;
+    return p.peak_with(change);
+  };
+  EXPECT_EQ(peak(bank(12, 0), false), 10u + 120 + 247);
+  EXPECT_EQ(peak(bank(12, 0), true), 10u + 10 + 27);
+  EXPECT_EQ(peak(bank(12, 3), true), 10u + 123 + 247) << "nothing is in proportion to what is kept";
+  EXPECT_EQ(peak(bank(5, 0), true), 10u + 50 + 107) << "too few steps";
 }
 
 }  // namespace

@@ -235,6 +235,24 @@ void take_suggestions(const DeviceAnalysis* main, Candidates* candidates, Advice
   }
 }
 
+/// "…; train.py:7, train.py:8 and 2 more lines work on all of it".
+void tell_computed(const PracticeEvidence& evidence, const std::vector<uint32_t>& stacks,
+                   Advice* advice) {
+  constexpr size_t kMostLines = 2;
+  std::vector<std::string> lines;
+  for (const uint32_t stack : stacks) {
+    std::string line = evidence.line_of(stack);
+    if (std::ranges::find(lines, line) == lines.end()) lines.push_back(std::move(line));
+  }
+  if (lines.empty()) return;
+  std::string text = lines[0];
+  for (size_t i = 1; i < std::min(lines.size(), kMostLines); ++i)
+    text += (i + 1 == lines.size() ? " and " : ", ") + lines[i];
+  if (const size_t more = lines.size() - std::min(lines.size(), kMostLines); more != 0)
+    text += " and " + std::to_string(more) + (more == 1 ? " more line" : " more lines");
+  advice->title += "; " + text + (lines.size() == 1 ? " works" : " work") + " on all of it";
+}
+
 }  // namespace
 
 const char* saving_basis_name(SavingBasis basis) {
@@ -371,7 +389,7 @@ Result<AdviceReport> advise_on_recording(const Analysis& analysis, const Tables&
   for (const PracticeCandidate& one : candidates) {
     if (one.change.has_blocks()) changes.push_back(one.change);
   }
-  Result<std::vector<uint64_t>> peaks;
+  Result<std::vector<ChangedPeak>> peaks;
   if (!changes.empty()) {
     source = open();
     if (!source) return std::unexpected(source.error());
@@ -386,8 +404,11 @@ Result<AdviceReport> advise_on_recording(const Analysis& analysis, const Tables&
     if (!main || advice.device != main->device)
       advice.peak_of = device_place(tables, tables.devices[advice.device]);
     // A change that affects no block of the trace needs no replay.
-    const uint64_t after = one.change.has_blocks() ? std::min(*next_peak++, advice.peak_bytes)
-                                                   : advice.peak_bytes;
+    uint64_t after = advice.peak_bytes;
+    if (one.change.has_blocks()) {
+      tell_computed(evidence, next_peak->computed, &advice);
+      after = std::min((next_peak++)->bytes, after);
+    }
     advice.bytes = advice.peak_bytes - after;
     advice.basis = SavingBasis::kSimulated;
     // Without steps it is unknown when it could have been freed.

@@ -58,13 +58,21 @@ struct TraceChange {
   std::vector<IdleGradient> idle;
   absl::flat_hash_set<uint32_t> calls;        ///< stacks: of models' calls, or of what is next
   absl::flat_hash_set<uint64_t> kept_events;  ///< of the device, that allocated what stays
+  /// What each step computes from all that `group_of` holds gets as large as in the first step, if
+  /// the sizes prove that there is something like that.
+  bool with_computed = false;
 
   bool has_blocks() const { return !group_of.empty() || !idle.empty(); }
 };
 
+struct ChangedPeak {
+  uint64_t bytes = 0;
+  std::vector<uint32_t> computed;  ///< stacks of TraceChange::with_computed; the largest first
+};
+
 /// The peak of each change's device with that change alone, in the order of `changes`. Everything
-/// else happens as it did. Reads `source` to its end; memory O(live blocks) a change.
-Result<std::vector<uint64_t>> replay_changes(EventSource& source,
+/// else happens as it did. Reads `source` to its end; memory O(live blocks + stacks) a change.
+Result<std::vector<ChangedPeak>> replay_changes(EventSource& source,
                                              const std::vector<TraceChange>& changes);
 
 /// A practice that may apply: advice without its saving, and the change to simulate.

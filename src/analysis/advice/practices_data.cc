@@ -216,6 +216,7 @@ void find_leaking(const PracticeEvidence& evidence, const DeviceAnalysis& device
     candidate.is_of_leak = true;
     candidate.change.rule = candidate.change.calls.empty() ? TraceChange::Rule::kGoneAfterStep
                                                            : TraceChange::Rule::kGoneAtNext;
+    candidate.change.with_computed = candidate.change.rule == TraceChange::Rule::kGoneAfterStep;
     if (!candidate.change.group_of.empty()) out->push_back(std::move(candidate));
   }
 }

@@ -314,17 +314,33 @@ Finding leak_finding(const LeakGroup& group, const Tables& tables, const Analysi
   return finding;
 }
 
-/// The leak from all of which each step makes this block anew, and so larger each time: a variable
-/// has it with the graph of its step, and passes drop larger blocks, too. Null where there is none.
+/// Whether the block is as many times what it grows by in a step as what is kept is: it began with
+/// it, and has a fixed part of its size. Data that gets longer has a length to begin with.
+bool is_in_proportion(const Leak& block, const Leak& kept) {
+  constexpr double kApart = 2;  // steps: what is kept may be made before it or after it
+  const auto steps_of = [](double bytes, double bytes_a_step) { return bytes / bytes_a_step; };
+  const double steps = steps_of(static_cast<double>(kept.live_bytes), kept.bytes_a_step);
+  return std::ranges::all_of(block.stacks, [&](const LeakStack& one) {
+    const double of_block =
+        steps_of(static_cast<double>(one.largest_bytes), one.growth.bytes_a_step);
+    return std::abs(of_block - steps) <= kApart;
+  });
+}
+
+/// The leak from all of which each step makes this block anew, and so larger each time: it is in
+/// proportion to what is kept, or a variable has it with the graph of its step and passes drop larger
+/// blocks, too. Null where there is none.
 const LeakGroup* cause_of(const LeakGroup& group, const std::vector<LeakGroup>& groups) {
   const LeakEvidence& e = group.evidence;
-  const bool is_made_anew = e.grows_one_block && e.trains_in_steps && group.whole.a_size_rises &&
-                            e.holder && e.holder->with_graph != 0;
-  if (!is_made_anew) return nullptr;
+  if (!e.grows_one_block || !e.trains_in_steps) return nullptr;
+  const bool is_of_step = group.whole.a_size_rises && e.holder && e.holder->with_graph != 0;
+  const bool is_of_no_bug =
+      group.name->kind == FindingKind::kSizesRise || std::string_view(group.name->name) == kGrowth;
   const auto is_cause = [&](const LeakGroup& other) {
     return !other.evidence.grows_one_block && other.name->kind == FindingKind::kLeak &&
            other.whole.process == group.whole.process && other.whole.device == group.whole.device &&
-           other.whole.is_after_steps == group.whole.is_after_steps && !is_nothing(other);
+           other.whole.is_after_steps == group.whole.is_after_steps && !is_nothing(other) &&
+           (is_of_step || (is_of_no_bug && is_in_proportion(group.whole, other.whole)));
   };
   const auto cause = std::ranges::find_if(groups, is_cause);
   return cause == groups.end() ? nullptr : &*cause;

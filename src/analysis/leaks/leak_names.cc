@@ -102,7 +102,8 @@ constexpr const char* kReplaced = "a tensor is replaced by a larger one again an
 /// The first that holds is the name: what keeps it is surer than what it was made by.
 constexpr Rule kRules[] = {
     {[](const LeakEvidence& e) { return e.grows_one_block && e.sizes_rise; },
-     {"sizes_rise", "the program's inputs grow, and the memory of each pass grows with them",
+     {"sizes_rise",
+      "each pass makes larger blocks, too: its inputs get larger, or it joins what earlier ones made",
       "if that is not intended, limit lengths and sizes", FindingKind::kSizesRise}},
     {[](const LeakEvidence& e) { return e.in_tracing; },
      {"function_retraced", "TensorFlow traces a function again, and keeps the graph of each trace",
