@@ -56,7 +56,8 @@ Status take_holders(const Json& list, HoldersLook* out) {
                             .function = function_in(one),
                             .object_id = number_in(one, "object_id"),
                             .entries = number_in(one, "entries"),
-                            .most_entries = number_in(one, "most_entries")});
+                            .most_entries = number_in(one, "most_entries"),
+                            .limit = text_field(one, "limit")});
   }
   return {};
 }

@@ -40,8 +40,10 @@ struct TensorHolder {
   std::vector<std::string> operations;  ///< of their graphs, the commonest first: "AddBackward0"
   RunningFunction function;  ///< of which `name` is a variable: it holds nothing after the call
   uint64_t object_id = 0;  ///< which list, dict or the like `name` leads to; 0: none, or nobody says
-  /// Of the deque with a maxlen that everything is in; without a limit most_entries is 0.
+  /// Of the deque with a maxlen, or of the list, dict or the like of an object with a capacity, that
+  /// everything is in; without a limit most_entries is 0.
   uint64_t entries = 0, most_entries = 0;
+  std::string limit;  ///< "ListStorage.max_size", which says that capacity; empty: a deque's maxlen
 };
 
 /// One to three tensors, as the state of a layer or two, with a graph of many blocks behind each.

@@ -37,11 +37,12 @@ TEST(HoldersFile, SaysWhoHoldsWhichStorage) {
 
 TEST(HoldersFile, HasTheEntriesOfADequeWithAMaxlen) {
   std::string text(kText);
-  text.insert(text.find(R"("operations")"), R"~("entries": 60, "most_entries": 100, )~");
+  text.insert(text.find(R"("operations")"), R"~("entries": 60, "most_entries": 100, "limit": "B.capacity", )~");
   const auto told = parse_holders(text);
   ASSERT_TRUE(told) << told.error().message;
   EXPECT_EQ(told->looks[0].holders[0].entries, 60);
   EXPECT_EQ(told->looks[0].holders[0].most_entries, 100);
+  EXPECT_EQ(told->looks[0].holders[0].limit, "B.capacity");
 }
 
 TEST(HoldersFile, OneObjectHasOnePathInAllLooks) {

@@ -84,3 +84,46 @@ def test_what_grows_inside_an_entry_is_a_leak(tmp_path):
 def test_a_hook_that_is_an_object_is_called_by_its_attribute(tmp_path):
     (leak,) = (one for one in analyzed(tmp_path, "hook")["findings"] if one["kind"] == "leak")
     assert (leak["name"], leak["evidence"]["holder_name"]) == ("hook_stores", "Logger.history")
+
+
+CAPACITY = f"""
+import sys, torch
+
+class Replay:
+    def __init__(self, capacity):
+        self.{{attribute}}, self.entries = capacity, []
+    def add(self, entry):
+        self.entries.append(entry)
+
+replay = Replay(int(sys.argv[1]))
+net = torch.nn.Linear({COLUMNS}, 4)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+for step in range({STEPS}):
+    rows = torch.randn({ROWS}, {COLUMNS})
+    net(rows).square().mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    replay.add(rows.clone())
+"""
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize(("attribute", "capacity", "kind"), [
+    ("max_size", 100, "fills_to_limit"),
+    ("max_size", 20, "leak"),  # it has more: nobody keeps that limit
+    ("max_length", 100, "leak"),  # of a text, perhaps
+])  # fmt: skip
+def test_an_object_that_says_how_many_entries_it_may_have_fills_up_to_that(tmp_path, attribute, capacity, kind):
+    program = tmp_path / "keeps.py"
+    program.write_text(CAPACITY.replace("{attribute}", attribute))
+    done = nested.record(tmp_path / "recording", [harness.PYTHON, program, capacity], ["-q", "--explain-leaks"], timeout=300).ok()
+    report = harness.analysis(done.folder)
+    (one,) = (one for one in report["findings"] if one["kind"] in ("leak", "fills_to_limit"))
+    assert one["kind"] == kind
+    assert one["evidence"]["bytes_a_step"] == BLOCK_BYTES
+    assert one["evidence"]["holder"] == "Replay.entries, by replay in <module> (keeps.py)"
+    if kind == "fills_to_limit":
+        evidence = one["evidence"]
+        assert (evidence["entries"], evidence["most_entries"], evidence["entries_limit"]) == (STEPS, capacity, "Replay.max_size")
+        assert evidence["full_bytes"] == pytest.approx(capacity * BLOCK_BYTES, rel=0.02)
+        assert one["severity"] == "info" and "limit_bytes" not in evidence

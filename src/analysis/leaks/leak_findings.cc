@@ -224,6 +224,7 @@ void add_entries(const LeakGroup& group, Finding* finding) {
   const TensorHolder& deque = *group.evidence.holder;
   finding->evidence.emplace_back("entries", deque.entries);
   finding->evidence.emplace_back("most_entries", deque.most_entries);
+  if (!deque.limit.empty()) finding->facts.emplace_back("entries_limit", deque.limit);
   const auto full = bytes_when_full(group);
   if (!full) return;
   finding->evidence.emplace_back("full_bytes", *full);

@@ -159,6 +159,9 @@ constexpr Rule kRules[] = {
      {"optimizer_recreated", "a new optimizer allocates its state while the old one is kept",
       "create one optimizer and change its param_groups, or drop every reference to the old one, "
       "including those of schedulers"}},
+    {[](const LeakEvidence& e) { return is_limited(e) && !e.holder->limit.empty(); },
+     {"fills_to_limit", "it fills up to the limit that its owner has",
+      "lower that limit if that is too much memory", FindingKind::kFillsToLimit}},
     {[](const LeakEvidence& e) { return is_limited(e); },
      {"fills_to_limit", "a deque fills up to its maxlen",
       "lower maxlen if that is too much memory", FindingKind::kFillsToLimit}},

@@ -89,6 +89,11 @@ TEST(LeakNames, ADequeWithAMaxlenFillsUntilItHasBeenFull) {
   EXPECT_EQ(held_by({.owner = "variable", .tensors = 9, .with_graph = 9, .scalars = 9, .entries = 9,
                      .most_entries = 60}),
             "loss_kept_with_graph");
+  const TensorHolder list{.owner = "attribute", .through = {"list"}, .tensors = 59, .entries = 60,
+                          .most_entries = 100, .limit = "ListStorage.max_size"};
+  LeakEvidence evidence;
+  evidence.holder = &list;
+  EXPECT_STREQ(name_leak(evidence).title, "it fills up to the limit that its owner has");
 }
 
 TEST(LeakNames, WhatAChildProcessKeepsIsTheWorkersUnlessItIsABugByItself) {

@@ -74,9 +74,10 @@ class Patterns {
       }
       if (finding.kind == FindingKind::kFillsToLimit || finding.kind == FindingKind::kSizesRise) {
         harmless_bytes_ += static_cast<double>(grown_bytes(finding));
-        why_harmless_ = finding.kind == FindingKind::kSizesRise ? "the program's inputs grow"
-                        : find_figure(finding, "entries") ? "a deque fills up to its maxlen"
-                                                          : "what grows fills up to a limit";
+        why_harmless_ = finding.kind == FindingKind::kSizesRise ? "each pass makes larger blocks"
+                        : find_figure(finding, "entries") && !find_fact(finding, "entries_limit")
+                            ? "a deque fills up to its maxlen"
+                            : "what grows fills up to a limit";
       }
       if (finding.kind != FindingKind::kLeak || finding.severity == Severity::kInfo) continue;
       has_leak_ = true;

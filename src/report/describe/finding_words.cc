@@ -150,10 +150,11 @@ std::vector<std::string> finding_details(const Finding& finding) {
              full = named(finding.evidence, "full_bytes");
   if (entries && full) {
     const auto until_full = named(finding.evidence, "steps_until_full");
+    const auto limit = named(finding.facts, "entries_limit");
     out.push_back(fmt::format(
-        "{} of at most {} entries at the last look; at this size about {} when it is full{}",
+        "{} of at most {} entries at the last look{}; at this size about {} when it is full{}",
         format_count(*entries), format_count(named(finding.evidence, "most_entries").value_or(0)),
-        format_bytes(*full),
+        limit ? fmt::format(" (by its {})", *limit) : "", format_bytes(*full),
         until_full ? fmt::format(", after about {}",
                                  format_plural(*until_full, fmt::format("more {}", step)))
                    : ""));

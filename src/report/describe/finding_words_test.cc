@@ -49,6 +49,10 @@ TEST(FindingWords, WhatADequeKeepsIsToldAsItWillBeWhenItIsFull) {
   EXPECT_EQ(finding_details(finding), std::vector{full + ", after about 6,000 more steps"});
   finding.evidence.pop_back();
   EXPECT_EQ(finding_details(finding), std::vector{full});
+  finding.facts.emplace_back("entries_limit", "ListStorage.max_size");
+  EXPECT_EQ(finding_details(finding).at(0),
+            "411 of at most 50,000 entries at the last look (by its ListStorage.max_size); at this "
+            "size about 8.00 KiB when it is full");
   finding.evidence.emplace_back("limit_bytes", 6144);
   finding.evidence.emplace_back("steps_until_limit", 90);
   EXPECT_EQ(finding_details(finding).at(1), "The limit of 6.00 KiB is reached in 90 more steps");

@@ -55,10 +55,11 @@ class _Holder:
             **self._entries(),
         }
 
-    def _entries(self) -> dict[str, int]:
-        if self.limited is None or not self.limited.maxlen:
+    def _entries(self) -> dict[str, int | str]:
+        if self.limited is None or not self.limited.most_entries:
             return {}
-        return {"entries": len(self.limited), "most_entries": self.limited.maxlen}
+        limit = {"limit": self.limited.by} if self.limited.by else {}
+        return {"entries": len(self.limited.container), "most_entries": self.limited.most_entries, **limit}
 
 
 def _is_in_pair(way: Way) -> bool:
@@ -138,8 +139,8 @@ class _Look:
             self.by_name[key] = len(self.holders)
             self.holders.append(_Holder(name))
         holder = self.holders[self.by_name[key]]
-        if holder.limited is not name.limited:  # two objects of one name: no limit holds for both
-            holder.limited = None
+        if holder.limited is not None and (name.limited is None or holder.limited.container is not name.limited.container):
+            holder.limited = None  # two objects of one name: no limit holds for both
         if holder.object_id != name.object_id:
             holder.object_id = 0
         if holder.container != name.container:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import types
-from collections import deque
+from collections import OrderedDict, defaultdict, deque
 from typing import Any, NamedTuple
 
 import torch
@@ -19,20 +19,33 @@ _CONTAINERS = ("list", "dict", "tuple", "set", "frozenset", "deque", "OrderedDic
 # What grows inside an entry of a deque: then its `maxlen` limits nothing.
 _GROWING = frozenset(_CONTAINERS) - {"tuple", "frozenset", "dict"}
 _FILLED = _GROWING | {"dict"}
+# Attributes by which an object says how many entries its list, dict or the like may have. Not "max_len": texts have one.
+_CAPACITIES = ("capacity", "maxlen", "maxsize", "max_size", "max_entries", "max_items", "max_history")
+_CAPACITY_NAMES = frozenset(prefix + name for prefix in ("", "_") for name in _CAPACITIES)
+_NO_LIMIT = 1 << 40
+_COUNTED = (list, dict, set, deque, OrderedDict, defaultdict)  # Python's own, whose len() runs no code of the program
+
+
+class Limit(NamedTuple):
+    """`by`: the attribute that says it, "ListStorage.max_size"; empty: the deque's own `maxlen`."""
+
+    container: Any
+    most_entries: int
+    by: str
 
 
 class Name(NamedTuple):
     """`path`: "losses in train (train.py)". `owner` and `through` are as docs/schemas/holders.schema.json has them.
-    `limited`: the deque with a `maxlen` that everything is in; None where nothing limits it. `object_id`: id of the list, dict or
-    the like that `name` stands for or leads to first; 0 if there is none. `container`: the path of the innermost list, dict or the
-    like that has objects of which `name` is an attribute; empty if there is none. `function`: the library's of which `name` is a
-    variable; None if it is none."""
+    `limited`: by a deque's `maxlen`, or by an object that says how many entries its list may have; None where nothing limits
+    it. `object_id`: id of the list, dict or the like that `name` stands for or leads to first; 0 if there is none. `container`:
+    the path of the innermost list, dict or the like that has objects of which `name` is an attribute; empty if there is none.
+    `function`: the library's of which `name` is a variable; None if it is none."""
 
     path: str
     name: str
     owner: str
     through: tuple[str, ...]
-    limited: deque[Any] | None = None
+    limited: Limit | None = None
     object_id: int = 0
     container: str = ""
     function: Function | None = None
@@ -53,7 +66,7 @@ class _Reading:
         self.hooked = hooked
         self.name, self.owner = self.root.name, "variable"
         self.through: list[str] = []
-        self.limited: deque[Any] | None = None
+        self.limited: Limit | None = None
         self.object_id = 0
         self.container = ""
         self.is_settled = False
@@ -68,7 +81,7 @@ class _Reading:
                 self._settle("hook")
             if name_of_class(kind) in _CONTAINERS:
                 if not self._is_namespace(at):
-                    self._container(value, name_of_class(kind))
+                    self._container(at, value, name_of_class(kind))
             elif not self.is_settled:
                 self._look_at(value, kind, following)
             if self.name is not name:
@@ -82,15 +95,30 @@ class _Reading:
         by = "" if self.name == self.root.name else f", by {self.root.name}"
         return f"{self.name}{by} in {self.root.place}"
 
-    def _container(self, value: Any, kind: str) -> None:
-        if not self.through and type(value) is deque and value.maxlen is not None:
-            self.limited = value
+    def _container(self, at: int, value: Any, kind: str) -> None:
+        if not self.through and kind in _FILLED:
+            self.limited = self._limit(at, value)
         elif kind in _GROWING:
             self.limited = None
         self.object_id = self.object_id or id(value)
         if kind in _FILLED:
             self.container = self._path()
         self.through.append(kind)
+
+    def _limit(self, at: int, value: Any) -> Limit | None:
+        if type(value) is deque and value.maxlen is not None:
+            return Limit(value, value.maxlen, "")
+        if at == 0 or type(value) not in _COUNTED:
+            return None
+        owner = self.way[at - 2] if at > 1 and self._is_namespace(at - 1) else self.way[at - 1]
+        if issubclass(type(owner), (type, types.FunctionType, torch.nn.Module)):  # a layer's capacity may be one for anything
+            return None
+        space = space_of(owner) or {}
+        for name in [one for one in list(space) if type(one) is str and one in _CAPACITY_NAMES]:
+            most = dict.get(space, name)
+            if type(most) is int and 0 < most < _NO_LIMIT:
+                return Limit(value, most, f"{name_of_class(type(owner))}.{name}")
+        return None
 
     def _look_at(self, value: Any, kind: type, following: list[object]) -> None:
         if issubclass(kind, (BaseException, types.TracebackType)):
