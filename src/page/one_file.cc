@@ -49,6 +49,23 @@ std::string deflated(std::string_view bytes) {
   return out;
 }
 
+/// What a question is about, as a reader of the page would say it.
+std::string_view subject_of_question(std::string_view path, std::string_view query) {
+  const auto has = [&](std::string_view name) { return query.find(name) != query.npos; };
+  if (has("&filter=")) return "the memory behind a finding or a row";
+  if (path == "holders")
+    return has("&event=") ? "what holds memory at one moment" : "what was allocated, freed and left";
+  constexpr std::pair<std::string_view, std::string_view> kSubjects[] = {
+      {"levels", "memory over time"},           {"times", "memory over time"},
+      {"marks", "steps and other marks"},       {"whatif", "other allocator settings"},
+      {"blocks", "the list of blocks"},         {"block", "the facts of one block"},
+      {"space", "addresses at one moment"},     {"space_time", "addresses over time"},
+      {"allocator", "the allocator at one moment"}, {"compare", "the comparison"},
+      {"run", "the report"}};
+  const auto known = std::ranges::find(kSubjects, path, [](const auto& one) { return one.first; });
+  return known == std::end(kSubjects) ? path : known->second;
+}
+
 class OneFile {
  public:
   OneFile(PageService& service, size_t most_bytes) : service_(service), most_bytes_(most_bytes) {}
@@ -65,7 +82,9 @@ class OneFile {
     std::string text = base64(deflated(body));
     const size_t bytes = key.size() + text.size() + 8;
     if (used_ + bytes > most_bytes_) {
-      ++left_out_;
+      const std::string_view subject = subject_of_question(path, query);
+      const auto known = std::ranges::find(left_out_, subject, &LeftOut::subject);
+      ++(known == left_out_.end() ? left_out_.emplace_back(std::string(subject), 0) : *known).count;
       return false;
     }
     used_ += bytes;
@@ -73,12 +92,28 @@ class OneFile {
     return true;
   }
   const Json& answers() const { return answers_; }
-  size_t left_out() const { return left_out_; }
+  /// "3 answers did not fit: memory over time (2), the list of blocks (1)."; empty where all did.
+  std::string left_out() const {
+    size_t count = 0;
+    std::string subjects;
+    for (const LeftOut& one : left_out_) {
+      count += one.count;
+      subjects += (subjects.empty() ? "" : ", ") + one.subject;
+      if (left_out_.size() > 1) subjects += " (" + std::to_string(one.count) + ')';
+    }
+    return count == 0 ? "" : format_plural(count, "answer") + " did not fit: " + subjects + '.';
+  }
 
  private:
+  struct LeftOut {
+    std::string subject;
+    size_t count;
+  };
+
   PageService& service_;
   const size_t most_bytes_;
-  size_t used_ = 0, left_out_ = 0;
+  size_t used_ = 0;
+  std::vector<LeftOut> left_out_;  // in the order in which they were asked
   Json answers_ = Json::object();
 };
 
@@ -292,7 +327,8 @@ Result<std::string> one_file_page(PageService& service, const OneFileOptions& op
     note = "This file is a summary, exact at " + format_plural(exact.size(), "moment") +
            ", including the peak; in between it has less detail.";
   }
-  if (out.left_out() != 0) note += " " + format_plural(out.left_out(), "answer") + " did not fit.";
+  if (const std::string left_out = out.left_out(); !left_out.empty())
+    note += (note.empty() ? "" : " ") + left_out;
   Json data = {{"answers", out.answers()}, {"moments", exact}, {"note", note}};
   if (!options.start.empty()) data["start"] = options.start;
   // Keys and base64: no markup.
