@@ -288,3 +288,38 @@ def test_a_variable_of_a_librarys_call_that_is_over_holds_nothing(tmp_path):
     assert held and all(one["function"] == {"name": "fit", "file": str(library / "fitting.py")} for one in held)
     (leak,) = [one for one in harness.analysis(folder)["findings"] if one["kind"] == "leak"]
     assert leak["evidence"]["holder"].startswith("no name in Python")
+
+
+STORE = """
+import torch
+class Handlers:
+    def __init__(self):
+        self.handlers = {"end": []}
+class Store:
+    def __init__(self):
+        self.data = []
+    def update(self, output):
+        self.data.append(output)
+"""
+STORED = """
+import torch, gpumemprof, storing
+net = torch.nn.Linear(64, 256)
+optimizer = torch.optim.SGD(net.parameters(), 1e-3)
+engine = storing.Handlers()
+engine.handlers["end"].append(storing.Store().update)
+for step in range(60):
+    optimizer.zero_grad()
+    output = net(torch.randn(64, 64))
+    output.square().mean().backward()
+    optimizer.step()
+    engine.handlers["end"][0](output.detach())
+"""
+
+
+def test_an_object_of_a_library_that_keeps_outputs_is_named_with_its_attribute(tmp_path):
+    library = tmp_path / "site-packages"
+    library.mkdir()
+    (library / "storing.py").write_text(STORE)
+    (leak,) = leaks_in(analysis_of(tmp_path, f"import sys\nsys.path.append({str(library)!r})\n{STORED}"))
+    assert leak["evidence"]["holder"] == "Store.data, by engine in <module> (program.py)"
+    assert leak["evidence"]["bytes_a_step"] == 64 * 256 * 4

@@ -69,7 +69,7 @@ class _Reading:
         self.limited: Limit | None = None
         self.object_id = 0
         self.container = ""
-        self.is_settled = False
+        self.is_settled = self.is_of_library = False
 
     def read(self) -> Name:
         for at, value in enumerate(self.way[:-1]):
@@ -138,6 +138,16 @@ class _Reading:
             attribute = key_in(following[0], following[1]) if len(following) > 1 and type(following[0]) is dict else None
             if attribute is not None:
                 self.name = f"{name_of_class(value)}.{attribute}"
+        elif self.is_of_library or (self.owner == "variable" and self.root.function is None):
+            self._library_attribute(value, kind, following)
+
+    def _library_attribute(self, value: Any, kind: type, following: list[object]) -> None:
+        """Where no attribute of the program's leads on: the list, dict or the like of a library's object says more than a variable."""
+        if name_of_class(type(_led_to(value, following))) not in _FILLED or issubclass(kind, type):
+            return
+        attribute = attribute_of(value, following)
+        if attribute is not None:
+            self.name, self.owner, self.is_of_library = f"{name_of_class(kind)}.{attribute}", "attribute", True
 
     def _attribute(self, value: Any, kind: type, following: list[object]) -> None:
         attribute = attribute_of(value, following)
