@@ -245,6 +245,7 @@ void add_shape(const Tables& tables, const AnalysisOptions& options, Analysis* a
   } else {
     analysis->score.reason = "the events have no times";
   }
+  fold_memories(tables, &analysis->findings);
   fold_processes(tables, options.host_rooms, &analysis->findings);
 }
 

@@ -6,7 +6,9 @@
 #include "analysis/finding_figure.h"
 #include "analysis/leaks/leak_findings.h"
 #include "analysis/leaks/leak_limit.h"
+#include "analysis/leaks/leak_names.h"
 #include "analysis/statistics/statistics.h"
+#include "base/size.h"
 
 namespace gpumemprof {
 namespace {
@@ -36,6 +38,39 @@ void share_limit(const std::vector<Finding*>& alike, const Tables& tables,
 }
 
 }  // namespace
+
+void fold_memories(const Tables& tables, std::vector<Finding>* findings) {
+  using Cause = std::tuple<uint32_t, std::string, uint32_t>;  // process, name, line
+  std::map<Cause, std::vector<size_t>> alike;
+  for (size_t i = 0; i < findings->size(); ++i) {
+    const Finding& one = (*findings)[i];
+    if (one.name != kRetraced && one.name != kKernelsKept) continue;
+    alike[{tables.devices[one.device].process, one.name, tables.stacks.node(one.stack).frame}]
+        .push_back(i);
+  }
+  std::vector<bool> is_folded(findings->size());
+  for (const auto& [cause, places] : alike) {
+    if (places.size() == 1) continue;
+    const size_t most = *std::ranges::max_element(places, {}, [&](size_t i) {
+      return std::pair((*findings)[i].severity, (*findings)[i].bytes);
+    });
+    std::string others;
+    uint64_t all_a_step = 0;
+    for (const size_t i : places) {
+      const Finding& one = (*findings)[i];
+      const uint64_t* known = find_figure(one, "bytes_a_step");
+      const uint64_t a_step = known ? *known : 0;
+      all_a_step += a_step;
+      if (i == most) continue;
+      others += (others.empty() ? "" : "; ") + device_name(tables.devices[one.device]) + ", by " +
+                format_bytes(a_step) + " a step";
+      is_folded[i] = true;
+    }
+    (*findings)[most].evidence.emplace_back("all_memories_bytes_a_step", all_a_step);
+    (*findings)[most].facts.emplace_back("keeps_also", others);
+  }
+  erase_marked(is_folded, findings);
+}
 
 void fold_processes(const Tables& tables, const std::vector<HostRoom>* host_rooms,
                     std::vector<Finding>* findings) {

@@ -86,5 +86,22 @@ TEST_F(FoldProcesses, OtherLinesBugsAndASecondOfOneProcessStayApart) {
   EXPECT_EQ(folded({leak(0, 100), leak(0, 200), leak(1, 300)}).size(), 3u);
 }
 
+TEST_F(FoldProcesses, OneRetracedFunctionIsToldOnceByTheMemoryThatHasMost) {
+  for (Device& device : tables_.devices) device.process = 0;
+  std::vector<Finding> told;
+  for (const uint16_t device : {0, 1, 2}) {
+    told.push_back(leak(device, device == 1 ? 300 : 100));
+    told.back().evidence = {{"bytes_a_step", 10}};
+    if (device != 2) told.back().name = "function_retraced";
+  }
+  fold_memories(tables_, &told);
+  ASSERT_EQ(told.size(), 2u);
+  EXPECT_EQ(told[0].device, 1);
+  EXPECT_EQ(told[0].facts.back(), std::pair(std::string("keeps_also"),
+                                            device_name(tables_.devices[0]) + ", by 10 B a step"));
+  EXPECT_EQ(figure(told[0], "all_memories_bytes_a_step"), 20u);
+  EXPECT_EQ(told[1].name, "worker_growth");
+}
+
 }  // namespace
 }  // namespace gpumemprof

@@ -87,6 +87,10 @@ void add_graphs_at_end(const std::vector<ProcessHistory>& histories, const Table
 /// peak, and nine tenths of that are gone for a 50th of the run after it while others stay.
 void add_double_weights(Analysis* analysis);
 
+/// What TensorFlow keeps of one line in several memories, as tensors and malloc's blocks, has one cause:
+/// the finding of the memory with most of it is left, and names the others. Before fold_processes().
+void fold_memories(const Tables& tables, std::vector<Finding>* findings);
+
 /// One bug in several processes, workers or ranks, is one finding: the most severe of them, else the
 /// one that holds most, with `processes` and `all_processes_bytes`. Where these share a host's memory
 /// its limit is reached by the sum of their rates. `host_rooms` may be null. After what asks each

@@ -106,11 +106,11 @@ constexpr Rule kRules[] = {
       "each pass makes larger blocks, too: its inputs get larger, or it joins what earlier ones made",
       "if that is not intended, limit lengths and sizes", FindingKind::kSizesRise}},
     {[](const LeakEvidence& e) { return e.in_tracing; },
-     {"function_retraced", "TensorFlow traces a function again, and keeps the graph of each trace",
+     {kRetraced, "TensorFlow traces a function again, and keeps the graph of each trace",
       "make a model or a tf.function once, not in the loop; pass tensors instead of Python "
       "numbers, and tensors of one shape, or set reduce_retracing=True"}},
     {[](const LeakEvidence& e) { return e.is_of_kernels; },
-     {"kernels_kept", "TensorFlow keeps a kernel for each new set of attributes of an eager operation",
+     {kKernelsKept, "TensorFlow keeps a kernel for each new set of attributes of an eager operation",
       "call the operation in a tf.function, or with the same attributes each time: after "
       "tf.random.set_seed() each tf.random.* has another seed, but a tf.random.Generator and "
       "tf.random.stateless_* have none"}},

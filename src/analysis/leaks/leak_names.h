@@ -8,6 +8,9 @@ namespace gpumemprof {
 
 /// The name where no rule's evidence is there: the line and the holder are all that is known.
 inline constexpr const char* kGrowth = "growth";
+/// What TensorFlow keeps itself, and in several memories: tensors, malloc's blocks, mappings.
+inline constexpr const char* kRetraced = "function_retraced";
+inline constexpr const char* kKernelsKept = "kernels_kept";
 
 struct LeakName {
   const char* name;   ///< "loss_kept_with_graph"; what `name` of a finding of a leak is

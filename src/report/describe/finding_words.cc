@@ -146,6 +146,8 @@ std::vector<std::string> finding_details(const Finding& finding) {
   }
   if (const auto others = named(finding.facts, "grows_with_it"))
     out.push_back(fmt::format("Grows with it, and is made anew in each step: {}", *others));
+  if (const auto others = named(finding.facts, "keeps_also"))
+    out.push_back(fmt::format("The line keeps more of other memory, too: {}", *others));
   const auto entries = named(finding.evidence, "entries"),
              full = named(finding.evidence, "full_bytes");
   if (entries && full) {
