@@ -29,6 +29,7 @@ class ComputedSizes {
     if (held.bytes == 0) return 0;
     Turn& turn = turns_[stack];
     if (turn.step != step) turn = {step, 0};
+    if (turn.next == kMostInStep) return 0;
     Sizes& sizes = sizes_[{stack, turn.next++}];
     const uint64_t less = sizes.take(size_bytes, held);
     is_proved_ |= sizes.count >= kLeastSizes && (sizes.is_part_of_all || sizes.is_part_of_earlier);
@@ -49,6 +50,7 @@ class ComputedSizes {
 
  private:
   static constexpr uint64_t kLeastSizes = 8;  // as many as steps are needed for a trend
+  static constexpr uint32_t kMostInStep = 64;  // of a stack: a program may mark no steps
   using Product = unsigned __int128;
 
   struct Sizes {
