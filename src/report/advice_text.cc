@@ -68,7 +68,7 @@ std::string advice_text(const AdviceReport& report, const std::string& otherwise
         return one.basis == SavingBasis::kTime || was_measured_for_nothing(one);
       });
   out += saving != 0 ? format_plural(static_cast<uint64_t>(saving), "suggestion") + '\n'
-         : has_other && report.advice.empty() ? "Nothing found.\n"
+         : has_other && report.advice.empty() ? "No suggestion has a computed saving.\n"
                      : "No suggestions.\n";
   bool was_choice = report.advice.empty() || report.advice.front().is_choice();
   size_t width = 16;
@@ -117,7 +117,7 @@ std::string advice_markdown(const std::string& path, const std::string& text,
     if (!advice->applies)
       out += fmt::format("Nothing: {}.\n", printable(why_none(*advice)));
     else if (advice->advice.empty())
-      out += "Nothing found.\n";
+      out += "No suggestions.\n";
     if (advice->advice.empty() && !otherwise.empty())
       out += '\n' + printable(otherwise) + '\n';
     for (const Advice& one : advice->advice) {

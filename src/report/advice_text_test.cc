@@ -57,10 +57,10 @@ TEST(AdviceText, WithoutASuggestionWhatElseLowersThePeakIsSaid) {
   AdviceReport report;
   report.applies = true;
   EXPECT_EQ(advice_text(report, "Next: a smaller batch."),
-            "Nothing found.\nNext: a smaller batch.\n");
+            "No suggestion has a computed saving.\nNext: a smaller batch.\n");
   report.unknown = {{"checkpointing", "a snapshot has no modules"}};
   EXPECT_EQ(advice_text(report, "Next: a smaller batch."),
-            "Nothing found.\nNext: a smaller batch.\n"
+            "No suggestion has a computed saving.\nNext: a smaller batch.\n"
             "Not checked: checkpointing (a snapshot has no modules)\n");
 }
 
@@ -87,7 +87,7 @@ TEST(AdviceText, WhatComesNextIsSaidWhereNoAdviceCanBeGiven) {
             "No suggestions: the types of the memory are unknown.\nNext: stop the leak.\n");
   report = {.applies = true};
   EXPECT_EQ(advice_markdown("r.gmp", "text\n", &report, "Next: stop the leak."),
-            "# Memory of r.gmp\n\n## What to change\n\nNothing found.\n\nNext: stop the leak.\n\n"
+            "# Memory of r.gmp\n\n## What to change\n\nNo suggestions.\n\nNext: stop the leak.\n\n"
             "## The analysis\n\n````text\ntext\n````\n");
 }
 

@@ -41,7 +41,7 @@ def test_empty_cache_in_a_loop_is_told_with_its_segments_and_bytes():
 
 def test_what_a_snapshot_cannot_tell_is_listed():
     text = advise("expandable_oom_4gpu.pickle")
-    assert text.startswith("Nothing found.\nNext: a smaller batch or checkpointing; ")
+    assert text.startswith("No suggestion has a computed saving.\nNext: a smaller batch or checkpointing; ")
     assert "\nNot checked: checkpointing, fused_attention, gradients_unused, sparse_gradient (a snapshot has no modules)\n" in text
     assert text.endswith("\nNot checked: distributed (what sharding saves is not simulated)\n")
     unknown = json.loads(advise("expandable_oom_4gpu.pickle", "--format", "json"))["unknown"]

@@ -53,7 +53,7 @@ def test_graphs_that_live_at_the_end_are_told_with_who_holds_them(tmp_path, keep
     # One graph at a time is there all the same.
     assert peak - without >= leak["bytes"] * (EVALUATIONS - 2) // EVALUATIONS
     said = harness.execute([harness.COMMAND, "advise", folder]).ok().stdout.decode()
-    assert "Nothing found" not in said and name in said
+    assert "No suggestion" not in said and name in said
 
 
 @pytest.mark.parametrize(("keep", "parts"), [

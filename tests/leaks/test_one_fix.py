@@ -162,3 +162,27 @@ def test_of_a_leak_that_is_a_small_part_of_the_peak_the_peaks_own_remedy_comes_f
     assert parts.peak < told.peak / 2
     summary = harness.record(tmp_path / "run", [harness.PYTHON, tmp_path / "attributed.py"]).ok().stderr.decode()
     assert "gpumemprof: Leak, " in summary and " peak: " in summary[summary.index("gpumemprof: Leak, ") :]
+
+
+SPENT = f"""
+import torch
+net = torch.nn.Sequential(torch.nn.Linear({WIDTH}, {WIDTH}), torch.nn.Tanh(), torch.nn.Linear({WIDTH}, 100))
+optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+history = []
+for step in range({ROUNDS}):
+    optimizer.zero_grad()
+    out = net(torch.randn({ROWS}, {WIDTH}))
+    out.square().mean().backward()
+    optimizer.step()
+    history.append(KEEP)
+"""
+
+
+def test_of_results_whose_graphs_were_used_up_only_fewer_or_smaller_ones_save(tmp_path):
+    told = recorded(tmp_path, "spent", SPENT.replace("KEEP", "out"))
+    (leak,) = told.leaks
+    assert leak["fix"] == "remove old entries, or keep numbers (.item()) or a copy of the part that is needed"
+    result = ROWS * 100 * 4
+    assert leak["evidence"]["bytes_a_step"] == result
+    assert abs(told.peak - recorded(tmp_path, "detached", SPENT.replace("KEEP", "out.detach()")).peak) <= result
+    assert recorded(tmp_path, "part", SPENT.replace("KEEP", "out[:4].detach().clone()")).peak < told.peak - (ROUNDS - 2) * result

@@ -41,7 +41,7 @@ def test_a_model_that_is_made_and_fitted_in_each_round_is_one_leak_with_its_fix(
     gate = harness.execute([harness.COMMAND, "analyze", tmp_path / "recording", "--fail-on", "leak"])
     assert gate.rc == 3
     said = harness.execute([harness.COMMAND, "advise", tmp_path / "recording"]).ok().stdout.decode()
-    assert "Nothing found" not in said
+    assert "No suggestion" not in said
     assert said.splitlines()[1].split()[0] == "function_retraced"
 
 

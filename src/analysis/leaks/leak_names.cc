@@ -33,6 +33,11 @@ uint64_t without_leaves(const TensorHolder& holder) {
 bool is_graph_whole(const LeakEvidence& e) {
   return has_graph(e) && 2 * without_leaves(*e.holder) >= 3 * e.holder->tensors;
 }
+/// A backward pass freed nearly all that its operations had saved: without the graph nearly as much
+/// is kept.
+bool is_graph_spent(const LeakEvidence& e) {
+  return has_graph(e) && 10 * without_leaves(*e.holder) <= 11 * e.holder->tensors;
+}
 /// Beside numbers with a graph of which a backward pass left nothing, it holds tensors without one:
 /// what grows are these.
 bool is_beside_numbers(const LeakEvidence& e) {
@@ -217,6 +222,9 @@ constexpr Rule kRules[] = {
       "run the loop under torch.no_grad() or torch.inference_mode(): no backward pass uses the "
       "graphs"}},
     {[](const LeakEvidence& e) { return is_graph_whole(e) && !e.grows_one_block; }, kEvaluation},
+    {[](const LeakEvidence& e) { return keeps_graphs(e) && is_graph_spent(e); },
+     {"activations_kept", kTensorsKept,
+      "remove old entries, or keep numbers (.item()) or a copy of the part that is needed"}},
     // Made outside of modules: batches, targets, what a loss is computed from.
     {[](const LeakEvidence& e) { return keeps_graphs(e) && !e.in_module; },
      {"activations_kept", kTensorsKept, kNumbersOrDetached}},

@@ -29,6 +29,16 @@ std::string pace_text(uint64_t seconds) {
   return fmt::format(", about {}", format_seconds(static_cast<double>(seconds)));
 }
 
+/// "90 more steps"; of a thousand or more two digits, as a few dozen steps foretell no more of them:
+/// "about 1,400,000 more steps".
+std::string steps_text(uint64_t steps, const char* step) {
+  uint64_t unit = 1;
+  if (steps >= 1000)
+    while (steps / unit >= 100) unit *= 10;
+  const uint64_t rounded = (steps / unit + (steps % unit >= (unit + 1) / 2 ? 1 : 0)) * unit;
+  return (unit > 1 ? "about " : "") + format_plural(rounded, fmt::format("more {}", step));
+}
+
 /// "train.py:9 2.00 KiB a step, train.py:12 1.00 KiB, and 4 more lines".
 std::string lines_text(const std::vector<FindingLine>& lines, const char* step) {
   constexpr size_t kMostLines = 6;
@@ -173,7 +183,7 @@ std::vector<std::string> finding_details(const Finding& finding) {
                                 named(finding.evidence, "all_processes_bytes_a_step")
                                     ? "by all of them together "
                                     : "",
-                                format_plural(*left, fmt::format("more {}", step)),
+                                steps_text(*left, step),
                                 seconds ? pace_text(*seconds) : ""));
   } else if (const auto why = named(finding.facts, "limit")) {
     out.push_back(fmt::format("Limit: {}", *why));

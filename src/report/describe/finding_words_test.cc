@@ -118,6 +118,14 @@ TEST(FindingWords, TheLimitIsToldInStepsAndInSecondsButNeverInNone) {
             "The limit of 8.00 KiB is reached in 1 more step, in less than a second");
   EXPECT_EQ(told({{"limit_bytes", 8192}, {"steps_until_limit", 90}}),
             "The limit of 8.00 KiB is reached in 90 more steps");
+  const auto steps = [&](uint64_t count) {
+    return told({{"limit_bytes", 8192}, {"steps_until_limit", count}});
+  };
+  EXPECT_THAT(steps(999), testing::EndsWith(" in 999 more steps"));
+  EXPECT_THAT(steps(1049), testing::EndsWith(" in about 1,000 more steps"));
+  EXPECT_THAT(steps(1050), testing::EndsWith(" in about 1,100 more steps"));
+  EXPECT_THAT(steps(9999), testing::EndsWith(" in about 10,000 more steps"));
+  EXPECT_THAT(steps(1'411'669), testing::EndsWith(" in about 1,400,000 more steps"));
   const uint64_t days = 30 * 24 * 3600;
   EXPECT_EQ(told({{"limit_bytes", 8192}, {"steps_until_limit", 9}, {"seconds_until_limit", days}}),
             "The limit of 8.00 KiB is reached in 9 more steps, about 720 h 00 min");
