@@ -319,7 +319,7 @@ def test_what_backward_makes_for_a_derivative_is_not_checkpointed(tmp_path):
     said, folder = advised(tmp_path, DERIVATIVES)
     assert "checkpointing" not in {one["kind"] for one in said["advice"]}
     text = " ".join(harness.execute([harness.COMMAND, "analyze", folder]).ok().stdout.decode().split())
-    assert "Next: a smaller batch; " in text and "or checkpointing" not in text
+    assert "Next: a smaller batch. " in text and "or checkpointing" not in text
 
 
 RELOADS = """
