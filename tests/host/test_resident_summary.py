@@ -7,11 +7,12 @@ import sys
 import harness
 
 PROGRAM = """
-import torch
+import time, torch
 
 tensor = torch.ones(1 << 10)
 held = bytearray(b"x") * (256 << 20)
 print([line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")][0])
+time.sleep(2)  # the run's processes are looked at meanwhile
 """
 # Larger than the program, as a notebook or a launcher is that starts `run`.
 STARTER = """

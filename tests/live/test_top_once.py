@@ -99,9 +99,10 @@ def test_a_threshold_that_is_crossed_is_an_alert():
 
 def test_as_text_it_is_the_overview(standing):
     text = harness.execute([harness.COMMAND, "top", "--once", "--interval", "0", standing.folder], env={}).ok().stdout.decode()
-    rows = [line for line in text.splitlines() if line.split()[:1] == [str(standing.pid)]]
-    assert len(rows) == 1, text
-    assert rows[0].split()[1:6] == ["cpu", "10.0", "MiB", "unknown", "74.0"]
+    # Beside ranks of others a row begins with its rank.
+    (row,) = (words for line in text.splitlines() if str(standing.pid) in (words := line.split())[:2])
+    row = row[row.index(str(standing.pid)) :]
+    assert row[1:6] == ["cpu", "10.0", "MiB", "unknown", "74.0"]
     assert "HELD NOW BY LINES OF" in text
 
 
