@@ -100,6 +100,9 @@ constexpr LeakName kActivations = {
 /// With a graph, which a copy would have, too, were it not detached.
 constexpr const char* kNumbersOrDetached =
     "keep .item() or .detach() of the part that is needed, and remove old entries";
+/// Without a graph it would keep nearly as much.
+constexpr const char* kFewerOrSmaller =
+    "remove old entries, or keep numbers (.item()) or a copy of the part that is needed";
 
 constexpr const char* kTensorsKept = "tensors of every step are kept";
 constexpr const char* kReplaced = "a tensor is replaced by a larger one again and again";
@@ -222,14 +225,15 @@ constexpr Rule kRules[] = {
       "run the loop under torch.no_grad() or torch.inference_mode(): no backward pass uses the "
       "graphs"}},
     {[](const LeakEvidence& e) { return is_graph_whole(e) && !e.grows_one_block; }, kEvaluation},
-    {[](const LeakEvidence& e) { return keeps_graphs(e) && is_graph_spent(e); },
-     {"activations_kept", kTensorsKept,
-      "remove old entries, or keep numbers (.item()) or a copy of the part that is needed"}},
     // Made outside of modules: batches, targets, what a loss is computed from.
+    {[](const LeakEvidence& e) { return keeps_graphs(e) && is_graph_spent(e) && !e.in_module; },
+     {"activations_kept", kTensorsKept, kFewerOrSmaller}},
+    {[](const LeakEvidence& e) { return keeps_graphs(e) && is_graph_spent(e); },
+     {"activations_kept", kActivations.title, kFewerOrSmaller}},
     {[](const LeakEvidence& e) { return keeps_graphs(e) && !e.in_module; },
      {"activations_kept", kTensorsKept, kNumbersOrDetached}},
     {[](const LeakEvidence& e) { return keeps_graphs(e); },
-     {"activations_kept", "activations of every step are kept", kNumbersOrDetached}},
+     {"activations_kept", kActivations.title, kNumbersOrDetached}},
     // A process that trains is a rank, whoever started it.
     {[](const LeakEvidence& e) { return e.in_child && !e.is_training; },
      {"worker_growth", "a worker process keeps more with every task",
