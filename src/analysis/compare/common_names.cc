@@ -30,8 +30,20 @@ uint32_t CommonNames::function(bool of_b, uint32_t id) {
 uint32_t CommonNames::function_of_line(bool of_b, uint32_t id) {
   return functions_of_lines_[of_b].of(id, [&] {
     const std::string_view name = tables_[of_b]->strings.get(id);
-    return aligned_.intern(name.substr(name.rfind('.') + 1));  // npos + 1 is 0
+    const size_t dot = name.rfind('.');
+    return dot == name.npos ? function(of_b, id) : number_of(name.substr(dot + 1));
   });
+}
+
+uint32_t CommonNames::number_of(std::string_view function) {
+  uint32_t before = 0;
+  for (const bool of_b : {true, false}) {
+    if (!tables_[of_b]) continue;
+    const StringTable& strings = tables_[of_b]->strings;
+    if (const auto id = strings.find(function)) return before + *id;
+    before += strings.size();
+  }
+  return before + aligned_.intern(function);
 }
 
 }  // namespace gpumemprof

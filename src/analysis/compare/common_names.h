@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "analysis/compare/diff.h"
@@ -38,6 +39,9 @@ class CommonNames {
   uint32_t function_of_line(bool of_b, uint32_t id);
 
  private:
+  /// What function() returns where a run names the function so.
+  uint32_t number_of(std::string_view function);
+
   const Tables* tables_[2];  // null: that run has no such device
   Memo files_[2], functions_of_a_, functions_of_lines_[2];
   StringTable aligned_;
