@@ -12,7 +12,7 @@ from rows import Row
 
 MOST = 2
 SNAPSHOT_COMMANDS = ("analyze", "whatif", "diff", "export --to jsonl", "export --to perfetto")
-RECORDING_COMMANDS = ("seal", "analyze", "diff", "export --to jsonl", "export --to perfetto")
+RECORDING_COMMANDS = ("analyze", "diff", "export --to jsonl", "export --to perfetto")
 # (shape of make_shape.py, what it is, the unit)
 SNAPSHOTS = [
     ("segments", "a segment for every tenth event", "event"),
@@ -53,8 +53,7 @@ def costs(commands, path, units, repeats):
     bare = launch.run_json([launch.helper("bare_loop"), path])
     out = {BARE: bare["seconds"] / bare["events"]}
     for command in commands:
-        runs = 1 if command == "seal" else repeats  # the second one finds nothing to do
-        out[command] = min(cpu_seconds(command, path) for _ in range(runs)) / units
+        out[command] = min(cpu_seconds(command, path) for _ in range(repeats)) / units
     return out
 
 
@@ -88,10 +87,15 @@ def snapshot_costs(shape, unit, events, repeats):
 
 @functools.lru_cache
 def recording_costs(options, unit, events, repeats):
-    with launch.folder() as path:
-        launch.run([launch.helper("make_recording"), path, "--events", str(events), *options])
-        made = {"events": events, "bytes": bytes_of(path)}  # before it is sealed
-        return costs(RECORDING_COMMANDS, path, units(made, unit), repeats)
+    """As costs(); each run of `seal` has a recording of its own, as a second one finds nothing to do."""
+    seals = []
+    for _ in range(repeats):
+        with launch.folder() as path:
+            launch.run([launch.helper("make_recording"), path, "--events", str(events), *options])
+            count = units({"events": events, "bytes": bytes_of(path)}, unit)  # before it is sealed
+            seals.append(cpu_seconds("seal", path) / count)
+            if len(seals) == repeats:
+                return {"seal": min(seals), **costs(RECORDING_COMMANDS, path, count, repeats)}
 
 
 def measure(kind, costs_of, plain, case, size):
