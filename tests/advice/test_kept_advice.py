@@ -181,7 +181,7 @@ def test_features_that_a_hook_collects_are_results_and_no_graph_or_data(tmp_path
     assert 14 << 20 == told["bytes"] <= peak - said["mean"][1]
 
 
-BANK = """
+KEY_BANK = """
 import torch
 query, key = torch.nn.Linear(64, 128), torch.nn.Linear(64, 128)
 optimizer = torch.optim.SGD(query.parameters(), 1e-3)
@@ -202,8 +202,8 @@ for step in range(60):
 
 def test_what_is_computed_from_all_that_leaks_goes_with_it(tmp_path):
     """The keys of the bank are joined, and multiplied: that is most of what the bank costs."""
-    advice, peak = recorded(tmp_path, BANK.replace("KEEP", "bank.append(made)"), "bank", LOOKS)
-    _, without = recorded(tmp_path, BANK.replace("KEEP", "bank = [made]"), "last", LOOKS)
+    advice, peak = recorded(tmp_path, KEY_BANK.replace("KEEP", "bank.append(made)"), "bank", LOOKS)
+    _, without = recorded(tmp_path, KEY_BANK.replace("KEEP", "bank = [made]"), "last", LOOKS)
     (told,) = (one for one in advice.values() if one["evidence"].get("kept_bytes"))
     assert told["bytes"] > 2 * 60 * 64 * 128 * 4
     assert abs(told["bytes"] - (peak - without)) <= 0.02 * peak

@@ -5,6 +5,7 @@ import json
 import harness
 import nested
 import pytest
+from advice.test_kept_advice import KEY_BANK
 
 pytest.importorskip("torch")
 
@@ -60,23 +61,6 @@ optimizer = torch.optim.SGD(model.parameters(), 1e-3)
 for step in range(60):
     logits = model(torch.randn(64, 64))
     loss = logits.logsumexp(1).mean()
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-"""
-JOINED = """
-import torch, gpumemprof
-query, key = torch.nn.Linear(64, 128), torch.nn.Linear(64, 128)
-optimizer = torch.optim.SGD(query.parameters(), 1e-3)
-bank = []
-for step in range(60):
-    x = torch.randn(64, 64)
-    asked = query(x)
-    with torch.no_grad():
-        made = key(x)
-    bank.append(made)
-    keys = torch.cat(bank)
-    loss = (asked @ keys.T).logsumexp(1).mean()
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
@@ -215,7 +199,7 @@ def test_what_is_computed_from_all_that_leaks_is_told_with_the_leak(tmp_path):
 
 
 def test_what_is_joined_from_all_that_leaks_has_no_graph_and_is_told_with_the_leak(tmp_path):
-    (leak,) = leaks_in(analysis_of(tmp_path, JOINED))
+    (leak,) = leaks_in(analysis_of(tmp_path, "import gpumemprof" + KEY_BANK.replace("KEEP", "bank.append(made)")))
     evidence = leak["evidence"]
     assert (evidence["holder_name"], evidence["bytes_a_step"]) == ("bank", 64 * 128 * 4)
     assert "program.py:12, by 32.0 KiB a step" in evidence["grows_with_it"]  # all keys

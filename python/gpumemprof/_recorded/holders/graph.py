@@ -40,12 +40,12 @@ def _saved(node: Any) -> Iterator[Any]:
                 continue
 
 
-def number_of(node: Any) -> int:
-    """Nodes made later have larger ones; 0 for a PyTorch that does not number them."""
+def number_of(node: Any) -> int | None:
+    """Nodes made later have larger ones; None for a PyTorch that does not number them."""
     try:
         return int(node._sequence_nr())
     except Exception:
-        return 0
+        return None
 
 
 def kept_by_graph(node: Any, seen: dict[int, Any]) -> tuple[list[Any], list[Any], Counter[str]]:
@@ -82,10 +82,10 @@ def lies_side_by_side(starts: list[Any], deadline: float) -> bool:
         if at is None or id(at) in following or type(at).__name__ == "AccumulateGrad":
             continue
         kept.append(at)
-        try:
-            numbers.append((at._sequence_nr(), id(at)))
-        except Exception:
+        number = number_of(at)
+        if number is None:
             return False
+        numbers.append((number, id(at)))
         nodes = [one for one, _ in at.next_functions]
         following[id(at)] = [id(one) for one in nodes]
         waiting += nodes

@@ -197,7 +197,7 @@ class _Look:
                 if start is not None:
                     starts.append((start, index))
         # What is made last of many results, as the cat of a list is, leads to all of their graphs: each result keeps its own.
-        for start, index in sorted(starts, key=lambda one: number_of(one[0])):
+        for start, index in sorted(starts, key=lambda one: number_of(one[0]) or 0):
             if time.thread_time() > self.deadline:
                 self.why_incomplete = "the walk over the graphs took too long"
                 return
